@@ -1,0 +1,47 @@
+# `make test` and `make demo` each do all set-up by themselves on a Debian or Ubuntu with git, make and Python >= 3.11.
+SHELL := /bin/bash
+VENV  := .venv
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Those of the packages that are there, and everything Python that is checked.
+PACKAGES := $(patsubst %/__init__.py,%,$(wildcard $(addsuffix /__init__.py,pcap_tools reference_broker generators \
+              spark_analysis cli)))
+PYTHON_CODE := $(PACKAGES) $(wildcard tests benchmarks)
+LUA_CODE := $(shell find . -name '*.lua' -not -path './.*' -not -path './build/*')
+
+.PHONY: help setup test lint demo clean
+.DEFAULT_GOAL := help
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt scripts/setup.sh
+	scripts/setup.sh $(CURDIR)/$(VENV)
+	@touch $@
+
+setup: $(READY) ## system tools and the virtual environment (.venv); again costs nothing
+
+test: setup lint ## set-up, lint and all tests
+	$(BIN)/pytest -n 2
+
+lint: setup ## ruff, mypy --strict, import contracts, luacheck
+	$(BIN)/ruff check $(PYTHON_CODE)
+	$(BIN)/ruff format --check $(PYTHON_CODE)
+	$(BIN)/mypy --strict $(PYTHON_CODE)
+	@for package in $(PACKAGES); do \
+	    grep -q "^root_packages = .*\"$$package\"" pyproject.toml || \
+	    { echo "pyproject.toml: add \"$$package\" to root_packages of [tool.importlinter]" >&2; exit 1; }; \
+	done
+	$(BIN)/lint-imports
+ifneq ($(LUA_CODE),)
+	@if command -v luacheck >/dev/null; then luacheck $(LUA_CODE); \
+	else echo "luacheck is missing, the Lua code was NOT checked (sudo apt-get install lua-check)" >&2; fi
+endif
+
+demo: setup ## set-up, then the main job end to end on generated traffic
+	$(BIN)/topicshark demo
+
+clean: ## remove the virtual environment and everything generated
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

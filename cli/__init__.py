@@ -1,0 +1,1 @@
+"""The `topicshark` command: thin, one file a command."""

@@ -1,0 +1,116 @@
+"""The `topicshark` command: finds the sub-command, runs it, and turns errors into exit codes.
+
+Sub-commands are imported only when called, so that `topicshark --help` does not wait for Spark, numba or scapy.
+To add one: write `cli/<name>.py` with an `app` (see `cli/app.py`) and give it a line in `COMMANDS`.
+"""
+
+import os
+import sys
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from cli.app import new_app
+from cli.exit_codes import ExitCode
+
+COMMANDS = {
+    "doctor": "Show what is installed, what is missing and how to get it.",
+}
+
+
+class LazyCommands(TyperGroup):
+    """Lists the commands from the table, and imports one only when it is called or asked for its own help."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, summary in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=summary, short_help=summary))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, placeholder, rest = super().resolve_command(ctx, args)
+        if name is None:  # completing a word that is no command yet
+            return name, placeholder, rest
+        return name, typer.main.get_command(import_module(f"cli.{name}").app), rest
+
+
+app = new_app(cls=LazyCommands, add_completion=True, epilog="Example: topicshark doctor")
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"topicshark {version('topicshark')}")
+        raise typer.Exit(ExitCode.CLEAN)
+
+
+@app.callback()
+def topicshark(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Dissect, generate, check and analyse publish/subscribe traffic over UDP."""
+
+
+def run() -> NoReturn:
+    """The entry point of the console script."""
+    sys.exit(exit_code_of(sys.argv[1:]))
+
+
+def exit_code_of(args: list[str]) -> int:
+    """Runs the command line. Whatever happens ends in an exit code and, at most, a message on stderr."""
+    try:
+        app(args, prog_name="topicshark")
+    except SystemExit as stop:
+        # typer ends every run with SystemExit; what it was handling then tells which status is the right one.
+        if isinstance(stop.__context__, typer.Abort):
+            return report(stop.__context__)
+        if isinstance(stop.__context__, BrokenPipeError):
+            return pipe_closed()
+        return flushed(stop.code if isinstance(stop.code, int) else ExitCode.CLEAN)
+    except Exception as error:
+        return report(error)
+    return flushed(ExitCode.CLEAN)
+
+
+def flushed(code: int) -> int:
+    """Sends out buffered results while a closed pipe can still be handled."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return pipe_closed()
+    return code
+
+
+def pipe_closed() -> int:
+    """Nobody reads our results any more: end silently, also when the interpreter flushes stdout at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.PIPE_CLOSED
+
+
+def report(error: Exception) -> int:
+    """One line for what the user can mend, a traceback for what we have to."""
+    from pcap_tools.errors import TopicsharkError, UsageError
+
+    if not isinstance(error, TopicsharkError | UsageError):
+        import traceback
+
+        traceback.print_exception(error)
+        return ExitCode.BUG
+    typer.echo(f"topicshark: {one_line(str(error))}", err=True)
+    return ExitCode.UNREADABLE if isinstance(error, TopicsharkError) else ExitCode.USAGE
+
+
+def one_line(text: str) -> str:
+    """The message without line breaks or control characters: it may quote a packet or a file name."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in " ".join(text.split())
+    )
+
+
+if __name__ == "__main__":
+    run()

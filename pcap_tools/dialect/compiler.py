@@ -1,0 +1,189 @@
+"""From a checked spec to the tables that decoders walk. Backends interpret these; no code is generated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from .program import Charset, Counts, Dialect, Extent, Form, Kind, Layout, Prefix, Step, Value
+from .spec import DialectSpec, FieldSpec, FormSpec, MessageSpec
+
+JAVA_BLOCK = bytes.fromhex("aced000577")
+DEFAULT_FORM = "documented"
+
+_CHARSETS = {"ascii": Charset.ASCII, "utf-8": Charset.UTF8, "java": Charset.JAVA, "latin-1": Charset.ANY}
+_PREFIXES = {"u8": (Prefix.UNSIGNED, 1), "s8": (Prefix.SIGNED, 1), "u16": (Prefix.UNSIGNED, 2)}
+_PREFIXES |= {"u16le": (Prefix.UNSIGNED_LITTLE, 2)}
+_PREFIXES |= {f"ascii{size}": (Prefix.ASCII, size) for size in range(1, 6)}
+_TOPICAL = {"publish", "deliver", "create"}
+_LOADED = {"publish", "deliver", "status"}
+_FILTERED = {"subscribe", "unsubscribe"}
+
+
+def compile_dialect(spec: DialectSpec) -> Dialect:
+    """The tables of a spec that ``check_shape`` found sound."""
+    return Dialect(spec, tuple(_form(spec, name, form) for name, form in forms_of(spec).items()))
+
+
+def forms_of(spec: DialectSpec) -> dict[str, FormSpec]:
+    """The forms of a dialect; one that names none has one."""
+    return spec.forms or {DEFAULT_FORM: FormSpec()}
+
+
+def fields_of(spec: DialectSpec, form: FormSpec) -> dict[str, FieldSpec]:
+    """The fields as this form writes them: its keys go over the common ones, a new kind replaces all."""
+    fields = dict(spec.fields)
+    for name, changes in form.fields.items():
+        base: dict[str, Any] = {}
+        if name in fields and changes.get("kind", fields[name].kind) == fields[name].kind:
+            base = fields[name].model_dump(exclude_unset=True)
+        fields[name] = FieldSpec.model_validate(base | changes)
+    return fields
+
+
+def layout_names(spec: DialectSpec, message: MessageSpec, fields: dict[str, FieldSpec]) -> list[str]:
+    """The fields of a message in order: header and groups written out, ``name?`` only where this form has it."""
+    names: list[str] = []
+    for entry in [*(spec.header if message.header else []), *message.layout]:
+        optional, name = entry.endswith("?"), entry.removesuffix("?")
+        if name in spec.groups:
+            names += spec.groups[name]
+        elif name in fields or not optional:
+            names.append(name)
+    return names
+
+
+def meaning_of(variants: list[MessageSpec], variant: MessageSpec) -> str:
+    """A variant that says nothing means what the first one means."""
+    return variant.means or variants[0].means or "other"
+
+
+def _form(spec: DialectSpec, name: str, form: FormSpec) -> Form:
+    fields = fields_of(spec, form)
+    layouts = [
+        _layout(spec, message, variant, meaning_of(variants, variant), fields)
+        for message, variants in spec.messages.items()
+        for variant in variants
+    ]
+    padding = form.padding or spec.padding
+    return Form(name, tuple(layouts), padding == "nul", form.pad_to or spec.pad_to or 0)
+
+
+def _layout(
+    spec: DialectSpec, message: str, variant: MessageSpec, meaning: str, fields: dict[str, FieldSpec]
+) -> Layout:
+    names = layout_names(spec, variant, fields)
+    steps: list[Step] = []
+    first_optional = _first_optional(spec, variant, names)
+    for index, name in enumerate(names):
+        steps += [replace(step, optional=index >= first_optional) for step in _steps(name, fields[name], variant)]
+    steps = _place_spans(_place_bits(steps), {name: fields[name].counts for name in names})
+    guards = [index for index, step in enumerate(steps) if step.guard is not None or step.kind is Kind.MAGIC]
+    return Layout(message, meaning, tuple(steps), max(guards, default=-1), **_columns(variant, meaning, names))
+
+
+def _first_optional(spec: DialectSpec, variant: MessageSpec, names: list[str]) -> int:
+    """The place from which on a datagram may end before the next field."""
+    if variant.optional_from is None:
+        return len(names)
+    return names.index(spec.groups.get(variant.optional_from, [variant.optional_from])[0])
+
+
+def _columns(variant: MessageSpec, meaning: str, names: list[str]) -> dict[str, str | None]:
+    """Which field fills which column: as the message says, else the field of that name where it makes sense."""
+
+    def named(name: str, sensible: bool) -> str | None:
+        return name if sensible and name in names else None
+
+    filter_field = named("filter", True) or named("topic", meaning in _FILTERED)
+    return {
+        "topic": variant.topic or named("topic", meaning in _TOPICAL),
+        "filter": variant.filter or (filter_field if meaning in _FILTERED else None),
+        "payload": variant.payload or named("payload", meaning in _LOADED),
+        "retain": variant.retain or named("retain", True),
+    }
+
+
+def _steps(name: str, field: FieldSpec, variant: MessageSpec) -> list[Step]:
+    if field.kind == "java-block":
+        length = Step(f"{name}_length", Kind.UINT, size=1, counts=Counts.REST)
+        return [Step(name, Kind.MAGIC, size=len(JAVA_BLOCK), literal=JAVA_BLOCK), length]
+    common: dict[str, Any] = {"guard": _guard(variant.when.get(name))}
+    if field.kind == "magic":
+        literal = bytes.fromhex(field.hex) if field.hex else (field.ascii or "").encode("ascii")
+        return [Step(name, Kind.MAGIC, size=len(literal), literal=literal)]
+    if field.kind in ("text", "bytes"):
+        return [_text_step(name, field, common)]
+    return [_number_step(name, field, common)]
+
+
+def _guard(values: list[int | str] | None) -> tuple[Value, ...] | None:
+    if values is None:
+        return None
+    return tuple(value.encode() if isinstance(value, str) else value for value in values)
+
+
+def _number_step(name: str, field: FieldSpec, common: dict[str, Any]) -> Step:
+    kind = {"uint": Kind.BITS if field.bits else Kind.UINT, "int": Kind.INT, "digits": Kind.DIGITS}[field.kind]
+    values = field.values or {}
+    return Step(
+        name,
+        kind,
+        size=field.size or 0,
+        bits=field.bits or 0,
+        little=field.order == "little",
+        binary_digits=field.coding == "binary",
+        names=tuple((number, word) for word, number in values.items()),
+        allowed=tuple(sorted(set(values.values()))) if values and not field.open else None,
+        counts={"rest": Counts.REST, "datagram": Counts.DATAGRAM}.get(str(field.counts), Counts.NOTHING),
+        **common,
+    )
+
+
+def _text_step(name: str, field: FieldSpec, common: dict[str, Any]) -> Step:
+    kind = Kind.TEXT if field.kind == "text" else Kind.BYTES
+    charset = _CHARSETS[field.charset] if kind is Kind.TEXT else Charset.ANY
+    if field.until is not None:
+        until = {"literal": field.until.encode(), "or_end": field.or_end}
+        return Step(name, kind, Extent.UNTIL, charset=charset, **until, **common)
+    if field.prefix is not None:
+        prefix, size = _PREFIXES[field.prefix]
+        return Step(name, kind, Extent.PREFIX, prefix=prefix, size=size, charset=charset, **common)
+    if field.size is not None:
+        return Step(name, kind, Extent.FIXED, size=field.size, charset=charset, **common)
+    return Step(name, kind, Extent.REST, charset=charset, **common)
+
+
+def _place_bits(steps: list[Step]) -> list[Step]:
+    """Give each run of bit fields its shifts: first field in the highest bits, a run fills whole bytes."""
+    placed: list[Step] = []
+    for index, step in enumerate(steps):
+        if step.kind is not Kind.BITS:
+            placed.append(step)
+            continue
+        first = index
+        while first and steps[first - 1].kind is Kind.BITS:
+            first -= 1
+        last = index
+        while last + 1 < len(steps) and steps[last + 1].kind is Kind.BITS:
+            last += 1
+        after = sum(other.bits for other in steps[index + 1 : last + 1])
+        size = sum(other.bits for other in steps[first : last + 1]) // 8
+        ends = {"opens_group": index == first, "closes_group": index == last}
+        placed.append(replace(step, size=size, shift=after, **ends))
+    return placed
+
+
+def _place_spans(steps: list[Step], counts: dict[str, Any]) -> list[Step]:
+    """Tie each length that counts named fields to the steps of those fields."""
+    steps = list(steps)
+    where = {step.name: index for index, step in enumerate(steps)}
+    for name, counted in counts.items():
+        if not isinstance(counted, list):
+            continue
+        inside = [where[field] for field in counted if field in where]
+        if inside:
+            first, last, length = min(inside), max(inside), where[name]
+            steps[length] = replace(steps[length], counts=Counts.SPAN, span=(first, last))
+            steps[first] = replace(steps[first], span_length=length)
+    return steps

@@ -1,0 +1,151 @@
+"""A dialect as flat tables: what the codec, the scapy layers, the columnar decoder and Lua all interpret.
+
+Decoding is the same walk everywhere. For each form, and in it for each layout in order, read the steps; a layout is
+*selected* once its last guard holds. The first form without an error wins, else one that selected a message, else
+the one whose error lies deepest (on a tie the first). ``docs/decoding.md`` tells the walk in full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .spec import DialectSpec
+
+Value = int | bytes
+
+
+class Kind(IntEnum):
+    """How the bytes of a step become a value."""
+
+    UINT = 1
+    INT = 2
+    BITS = 3
+    DIGITS = 4
+    TEXT = 5
+    BYTES = 6
+    MAGIC = 7
+
+
+class Extent(IntEnum):
+    """Where a step ends."""
+
+    FIXED = 1  # after ``size`` bytes
+    UNTIL = 2  # at ``literal``, which is not part of the value
+    PREFIX = 3  # after as many bytes as the length in front says
+    REST = 4  # at the end of the datagram, or of what a length field counts
+
+
+class Prefix(IntEnum):
+    """The length in front of a text."""
+
+    NONE = 0
+    UNSIGNED = 1
+    SIGNED = 2
+    UNSIGNED_LITTLE = 3
+    ASCII = 4
+
+
+class Charset(IntEnum):
+    """What a text may hold."""
+
+    ANY = 0
+    ASCII = 1
+    UTF8 = 2
+    JAVA = 3  # what writeUTF makes: at most three bytes a character, NUL as two
+
+
+class Counts(IntEnum):
+    """What a length field counts."""
+
+    NOTHING = 0
+    REST = 1  # the bytes after it
+    DATAGRAM = 2  # all bytes of the message, itself included
+    SPAN = 3  # the steps ``span[0]`` to ``span[1]``
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One field in one layout."""
+
+    name: str
+    kind: Kind
+    extent: Extent = Extent.FIXED
+    size: int = 0  # bytes; for BITS of the whole group, for PREFIX of the length in front
+    little: bool = False
+    bits: int = 0
+    shift: int = 0
+    opens_group: bool = False
+    closes_group: bool = False
+    binary_digits: bool = False
+    literal: bytes = b""
+    or_end: bool = False
+    prefix: Prefix = Prefix.NONE
+    charset: Charset = Charset.ANY
+    optional: bool = False  # the datagram may end before it
+    guard: tuple[Value, ...] | None = None  # the layout is selected only by one of these
+    allowed: tuple[int, ...] | None = None  # other numbers are a bad value
+    names: tuple[tuple[int, str], ...] = ()
+    counts: Counts = Counts.NOTHING
+    span: tuple[int, int] = (0, 0)
+    span_length: int = -1  # the step whose number counts the span that begins here
+
+    def name_of(self, value: Value) -> str | None:
+        """The dialect's word for a number."""
+        return next((name for number, name in self.names if number == value), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One message, or one variant of it, in one form."""
+
+    message: str
+    meaning: str
+    steps: tuple[Step, ...]
+    last_guard: int
+    topic: str | None
+    filter: str | None
+    payload: str | None
+    retain: str | None
+
+    def step(self, name: str) -> Step | None:
+        return next((step for step in self.steps if step.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way in which the dialect stands on the wire."""
+
+    name: str
+    layouts: tuple[Layout, ...]
+    nul_padding: bool
+    pad_to: int
+
+    def layouts_of(self, message: str) -> list[Layout]:
+        return [layout for layout in self.layouts if layout.message == message]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A checked and compiled dialect: ``spec`` is what the file says, ``forms`` what decoders walk."""
+
+    spec: DialectSpec
+    forms: tuple[Form, ...]
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """Every UDP port by which this dialect is known."""
+        return frozenset(port for ports in self.spec.ports.values() for port in ports)
+
+    def form(self, name: str) -> Form | None:
+        return next((form for form in self.forms if form.name == name), None)
+
+    @property
+    def messages(self) -> list[str]:
+        return list(self.spec.messages)

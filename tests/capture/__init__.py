@@ -1,0 +1,1 @@
+"""Tests of pcap_tools.capture; the judge is the real tshark."""
