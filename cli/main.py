@@ -1,7 +1,7 @@
 """The `topicshark` command: finds the sub-command, runs it, and turns errors into exit codes.
 
-Sub-commands are imported only when called, so that `topicshark --help` does not wait for Spark, numba or scapy.
-To add one: write `cli/<name>.py` with an `app` (see `cli/app.py`) and give it a line in `COMMANDS`.
+Sub-commands are imported only when called, so that `topicshark --help` does not wait for Spark or numba. To
+add one: write `cli/<name>.py` with an `app` (see `cli/app.py`) and give it a line in `COMMANDS`.
 """
 
 import os
@@ -16,6 +16,8 @@ from cli.app import new_app
 from cli.exit_codes import ExitCode
 
 COMMANDS = {
+    "decode": "Decode the datagrams of captures, one line each, without Spark.",
+    "dialects": "List, show and check dialects: the protocols known here, and your own.",
     "doctor": "Show what is installed, what is missing and how to get it.",
 }
 
@@ -101,15 +103,11 @@ def report(error: Exception) -> int:
 
         traceback.print_exception(error)
         return ExitCode.BUG
-    typer.echo(f"topicshark: {one_line(str(error))}", err=True)
+    from pcap_tools.escaping import escape_text
+
+    for line in str(error).splitlines():  # it may quote a packet or a file name
+        typer.echo(f"topicshark: {escape_text(line)}", err=True)
     return ExitCode.UNREADABLE if isinstance(error, TopicsharkError) else ExitCode.USAGE
-
-
-def one_line(text: str) -> str:
-    """The message without line breaks or control characters: it may quote a packet or a file name."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode() for c in " ".join(text.split())
-    )
 
 
 if __name__ == "__main__":

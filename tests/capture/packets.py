@@ -1,7 +1,7 @@
 """Packets and capture files built by hand with struct.
 
-Nothing of the code under test is used here, so a mistake in the reader cannot hide behind the same mistake in the
-writer. Every builder can also build nonsense on purpose: lengths are arguments.
+Nothing of the code under test is used here, so a mistake in the reader cannot hide behind the same mistake in
+the writer. Every builder can also build nonsense on purpose: lengths are arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SPORT, DPORT = 50000, 50001
 T0 = 1_635_868_655_123_456_789
 
 
-# --- Layer 4 and 3 ---------------------------------------------------------------------------------------------------
+# --- Layer 4 and 3 ------------------------------------------------------------------------------------------
 
 
 def udp(payload: bytes, sport: int = SPORT, dport: int = DPORT, length: int | None = None) -> bytes:
@@ -113,7 +113,7 @@ def ipv6_fragments(body: bytes, size: int, ident: int = 7, next_header: int = 17
     ]
 
 
-# --- Layer 2 ---------------------------------------------------------------------------------------------------------
+# --- Layer 2 ------------------------------------------------------------------------------------------------
 
 MAC = bytes.fromhex("020000000001")
 
@@ -122,8 +122,10 @@ def ethertype_of(packet: bytes) -> int:
     return 0x86DD if packet[:1] and packet[0] >> 4 == 6 else 0x0800
 
 
-def ethernet(packet: bytes, tags: Sequence[int] = (), ethertype: int | None = None, pad: bool = True) -> bytes:
-    """Ethernet, with VLAN tags of the given tag types, padded with 0xEE to 60 bytes as a network card would."""
+def ethernet(
+    packet: bytes, tags: Sequence[int] = (), ethertype: int | None = None, pad: bool = True
+) -> bytes:
+    """Ethernet, with VLAN tags of the given tag types, padded with 0xEE to 60 bytes as a card would."""
     kinds = [*tags, ethertype_of(packet) if ethertype is None else ethertype]
     frame = MAC + MAC + struct.pack(">H", kinds[0])
     for vlan, kind in enumerate(kinds[1:], 100):
@@ -148,7 +150,7 @@ def null(packet: bytes, family: int | None = None, order: str = "<") -> bytes:
     return struct.pack(order + "I", family) + packet
 
 
-# --- Files: pcap -----------------------------------------------------------------------------------------------------
+# --- Files: pcap --------------------------------------------------------------------------------------------
 
 MICRO, NANO, MODIFIED = 0xA1B2C3D4, 0xA1B23C4D, 0xA1B2CD34
 
@@ -181,13 +183,15 @@ def pcap_record(
     return header + data
 
 
-def pcap(frames: Iterable[bytes], link_type: int = 1, magic: int = MICRO, order: str = "<", step: int = 1_000_001) -> bytes:
+def pcap(
+    frames: Iterable[bytes], link_type: int = 1, magic: int = MICRO, order: str = "<", step: int = 1_000_001
+) -> bytes:
     """A whole file; the frames are `step` ns apart."""
     records = (pcap_record(data, T0 + n * step, magic, order) for n, data in enumerate(frames))
     return pcap_header(link_type, magic, order) + b"".join(records)
 
 
-# --- Files: pcapng ---------------------------------------------------------------------------------------------------
+# --- Files: pcapng ------------------------------------------------------------------------------------------
 
 
 def padded(data: bytes) -> bytes:
@@ -255,7 +259,9 @@ def simple(data: bytes, order: str = "<", original: int | None = None) -> bytes:
 
 
 def obsolete(data: bytes, ticks: int, order: str = "<", interface_id: int = 0) -> bytes:
-    head = struct.pack(order + "HHIIII", interface_id, 0, ticks >> 32, ticks & 0xFFFFFFFF, len(data), len(data))
+    head = struct.pack(
+        order + "HHIIII", interface_id, 0, ticks >> 32, ticks & 0xFFFFFFFF, len(data), len(data)
+    )
     return block(2, head + data, order)
 
 

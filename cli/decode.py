@@ -1,0 +1,147 @@
+"""`topicshark decode`: what every datagram of a capture says, without Spark."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from cli.app import new_app
+from cli.exit_codes import ExitCode
+
+app = new_app()
+
+PORTLESS = "a port goes with one dialect: topicshark decode --dialect colon --port 1234 capture.pcap"
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSONL = "jsonl"
+
+
+@app.command(
+    epilog="Examples: topicshark decode capture.pcap | tcpdump -w - udp | topicshark decode - --format jsonl"
+)
+def decode(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="pcap or pcapng, also gzipped; - for stdin")],
+    dialect: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME|FILE.toml", help="Only this dialect (may be repeated); else it is detected."),
+    ] = None,
+    port: Annotated[list[int] | None, typer.Option(help="One more UDP port on which the dialect runs.")] = None,
+    output: Annotated[Format, typer.Option("--format", help="For people, or one JSON object a line.")] = Format.TABLE,
+    show_all: Annotated[bool, typer.Option("--all", help="Show UDP datagrams of no known dialect too.")] = False,
+) -> None:
+    """Decode the publish/subscribe datagrams of captures, one line each.
+
+    Exit code: 0 all was read, 3 nothing could be read or no datagram is in a known dialect, 4 a capture is damaged or
+    one of several could not be read (what was read is printed).
+    """
+    from pcap_tools.dialect import load_dialect
+    from pcap_tools.errors import TopicsharkError, UsageError
+
+    named = [load_dialect(name) for name in dialect] if dialect else None
+    if port and (named is None or len(named) != 1):
+        raise UsageError(PORTLESS)
+    ports = dict.fromkeys(port or [], named[0].name if named else "")
+    outcomes: list[ExitCode] = []
+    for file in files:
+        writer = _jsonl_writer(file if len(files) > 1 else None) if output is Format.JSONL else _table_writer()
+        try:
+            outcomes.append(_decode_file(file, named, ports, writer, show_all))
+        except TopicsharkError as error:
+            _say(str(error))
+            outcomes.append(ExitCode.UNREADABLE)
+    if all(outcome is ExitCode.UNREADABLE for outcome in outcomes):
+        raise typer.Exit(ExitCode.UNREADABLE)
+    if any(outcome is not ExitCode.CLEAN for outcome in outcomes):
+        raise typer.Exit(ExitCode.PARTIAL)
+
+
+def _decode_file(file: str, named: Any, ports: dict[int, str], write: Callable[[Any], None], show_all: bool) -> ExitCode:
+    from pcap_tools.decoding import Notes, decode_capture
+
+    notes = Notes()
+    for row in decode_capture(file, named, notes, ports, on_evidence=_tell_evidence(file)):
+        if row.message is not None or show_all:
+            write(row)
+    for warning in notes.warnings:
+        _say(f"{file}: {warning}")
+    for damage in notes.damage:
+        _say(str(damage))
+    if notes.other and not show_all:
+        _say(f"{file}: {notes.other} UDP datagrams of no known dialect left out (--all shows them)")
+    if not notes.decoded:
+        names = " or ".join(dialect.name for dialect in named) if named else "a dialect known here"
+        _say(f"{file}: no datagram of {names} in it" + ("" if named else "; name yours with --dialect FILE.toml"))
+        return ExitCode.UNREADABLE
+    return ExitCode.PARTIAL if notes.damage else ExitCode.CLEAN
+
+
+def _tell_evidence(file: str) -> Callable[[list[Any]], None]:
+    def tell(evidence: list[Any]) -> None:
+        for item in evidence[:3]:
+            _say(f"{file}: {item}")
+        if len(evidence) > 3:
+            _say(f"{file}: … and {len(evidence) - 3} more endpoints")
+
+    return tell
+
+
+def _say(text: str) -> None:
+    from pcap_tools.escaping import escape_text
+
+    typer.echo("\n".join(escape_text(line) for line in text.splitlines()), err=True)
+
+
+def _jsonl_writer(capture: str | None) -> Callable[[Any], None]:
+    from pcap_tools.escaping import escape_text
+
+    prefix = {} if capture is None else {"capture": escape_text(capture)}
+
+    def write(row: Any) -> None:
+        sys.stdout.write(json.dumps(prefix | row.as_dict(), ensure_ascii=False) + "\n")
+
+    return write
+
+
+def _table_writer() -> Callable[[Any], None]:
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+    def write(row: Any) -> None:
+        from pcap_tools.escaping import shorten
+
+        line = _line(row)
+        sys.stdout.write((shorten(line, width) if width else line) + "\n")
+
+    return write
+
+
+def _line(row: Any) -> str:
+    datagram = row.datagram
+    seconds, rest = divmod(datagram.time_ns, 1_000_000_000)
+    clock = datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S") if 0 <= seconds < 1 << 36 else str(seconds)
+    ends = f"{datagram.src}:{datagram.sport} → {datagram.dst}:{datagram.dport}"
+    return f"{datagram.frame:>6}  {clock}.{rest // 1000:06}  {ends:<42}  {_what(row)}"
+
+
+def _what(row: Any) -> str:
+    """``colon PUBLISH home/fan "ON" retained``, and what is odd about it."""
+    from pcap_tools.escaping import escape
+
+    message, copy_of = row.message, row.datagram.copy_of
+    words = ["UDP"] if message is None else [message.dialect, message.message or "?"]
+    if message is not None:
+        about = message.topic if message.topic is not None else message.filter
+        words += [escape(about)] if about is not None else []
+        words += [f'"{escape(message.payload)}"'] if message.payload is not None else []
+        words += ["retained"] if message.retain else []
+        words += [f"({message.form})"] if message.form != "documented" else []
+        words += [f"+{message.padding} NUL"] if message.padding else []
+        words += [f"!! {message.error} at byte {message.error_offset}"] if message.error else []
+    words += [f"[copy of {copy_of}]"] if copy_of is not None else []
+    return " ".join(words)

@@ -1,0 +1,171 @@
+"""Bytes of a capture source in order: files, stdin, open streams; plain or gzip; with bounded memory.
+
+A source may not be seekable, so everything is read once and forwards. The parsers look at the stream through
+a `Window`, which holds about one chunk, or one record if that is larger.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, TypeAlias
+
+from pcap_tools.capture.damage import CaptureError, Corrupt
+from pcap_tools.errors import UsageError
+
+Source: TypeAlias = str | os.PathLike[str] | BinaryIO
+
+CHUNK = 1 << 20
+GZIP_MAGIC = b"\x1f\x8b"
+# Output of one inflate call. An error loses what its call had decoded, so a copy of the state is kept for
+# every slice and the good part is decoded again from there.
+_SLICE = 1 << 16
+
+
+class _Broken(Exception):
+    """The bytes end before their time; says why."""
+
+
+class Window:
+    """The part of a stream that is being parsed: `data`, which begins at byte `start` of the stream."""
+
+    __slots__ = ("_chunks", "_trouble", "data", "start")
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._trouble = ""
+        self.data = b""
+        self.start = 0
+
+    def need(self, position: int, size: int) -> bool:
+        """Forget all before `position`, which becomes 0, and have `size` bytes; False if the stream ends."""
+        parts = [self.data[position:]]
+        self.start += position
+        have = len(parts[0])
+        while have < size:
+            chunk = self._next_chunk()
+            if not chunk:
+                break
+            parts.append(chunk)
+            have += len(chunk)
+        self.data = b"".join(parts)
+        return have >= size
+
+    def finish(self, what: str) -> None:
+        """The stream has ended: all right between two records, else `Corrupt`."""
+        if self._trouble:
+            raise Corrupt(self.start, self._trouble)
+        if self.data:
+            raise Corrupt(self.start, f"the file ends inside {what}, after {len(self.data)} bytes of it")
+
+    @property
+    def trouble(self) -> str:
+        """Why the stream ended early, if it did."""
+        return self._trouble
+
+    def _next_chunk(self) -> bytes:
+        try:
+            return next(self._chunks, b"")
+        except _Broken as error:
+            self._trouble = str(error)
+            return b""
+
+
+@contextmanager
+def open_source(source: Source) -> Iterator[tuple[str, BinaryIO]]:
+    """The name and the stream of a source; closes only what it opened."""
+    if isinstance(source, (str, os.PathLike)):
+        name = os.fspath(source)
+        if name == "-":
+            yield name, sys.stdin.buffer
+            return
+        try:
+            stream = open(name, "rb", buffering=0)  # noqa: SIM115  # closed below; only opening may fail here
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise CaptureError(f"{name}: cannot be opened: {reason}") from error
+        with stream:
+            yield name, stream
+    elif hasattr(source, "read"):
+        yield str(getattr(source, "name", "<stream>")), source
+    else:
+        raise UsageError(f"a capture source is a path, '-' or a binary stream, not {type(source).__name__}")
+
+
+def open_window(stream: BinaryIO) -> Window:
+    """A window with at least the magic number in it, unless the source is shorter; gzip is taken off."""
+    window = Window(_plain(stream))
+    window.need(0, 4)
+    if not window.data.startswith(GZIP_MAGIC):
+        return window
+    inner = Window(_gunzip(_resume(window)))
+    inner.need(0, 4)
+    return inner
+
+
+def _plain(stream: BinaryIO) -> Iterator[bytes]:
+    # read1 gives what a pipe has now; read would wait for a whole chunk of a live capture.
+    read: Callable[[int], bytes | None] = getattr(stream, "read1", stream.read)
+    while True:
+        try:
+            chunk = read(CHUNK)
+        except OSError as error:
+            raise _Broken(f"reading failed: {error.strerror or error}") from error
+        if not chunk:
+            return
+        if not isinstance(chunk, bytes):
+            raise UsageError("a capture is read from a binary stream, this one is in text mode")
+        yield chunk
+
+
+def _resume(window: Window) -> Iterator[bytes]:
+    yield window.data
+    while window.need(len(window.data), 1):
+        yield window.data
+    if window.trouble:
+        raise _Broken(window.trouble)
+
+
+def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """All members of a gzip file; zeros after a member are padding, as gzip(1) has it."""
+    member = zlib.decompressobj(31)
+    for rest in chunks:
+        pending = False
+        while rest or pending:
+            if member.eof:
+                rest = rest.lstrip(b"\0")
+                if not rest:
+                    break
+                member = zlib.decompressobj(31)
+            before = member.copy()
+            try:
+                out = member.decompress(rest, _SLICE)
+            except zlib.error as error:
+                yield _salvage(before, rest)
+                raise _Broken(f"the gzip data is damaged ({error})") from error
+            yield from (out,) if out else ()
+            pending = len(out) == _SLICE
+            rest = member.unused_data if member.eof else member.unconsumed_tail
+    if not member.eof:
+        raise _Broken("the gzip data ends early")
+
+
+def _salvage(member: zlib._Decompress, rest: bytes) -> bytes:
+    """Everything that can be decoded before the error, found by halving the step."""
+    out = []
+    step = _SLICE
+    while step:
+        attempt = member.copy()
+        try:
+            part = attempt.decompress(rest, step)
+        except zlib.error:
+            part = b""
+        if part:
+            out.append(part)
+            member, rest = attempt, attempt.unconsumed_tail
+        else:
+            step //= 2
+    return b"".join(out)

@@ -1,0 +1,230 @@
+"""Frames into a pcap or pcapng file: `CaptureWriter`.
+
+    >>> with CaptureWriter("out.pcapng", format="pcapng") as out:          # doctest: +SKIP
+    ...     out.write(frame, time_ns, comments=("A-MISSING: no PUBACK within 1 s",))
+
+A record is made whole before anything of it is written, so an exception never leaves half a record behind.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
+from types import TracebackType
+from typing import BinaryIO, Literal, NamedTuple, Self
+
+from pcap_tools.capture import pcap, pcapng
+from pcap_tools.capture.damage import CaptureError
+from pcap_tools.capture.frame import MAX_CAPTURED
+from pcap_tools.errors import UsageError
+
+_RECORD_IPV4, _RECORD_IPV6 = 1, 2
+
+
+class Interface(NamedTuple):
+    """An interface of a pcapng file."""
+
+    link_type: int = 1
+    name: str = ""
+
+
+class CaptureWriter:
+    """Writes to a path, to stdout ("-"), or to a binary stream, which stays open.
+
+    `interfaces` (pcapng only) takes the place of `link_type`; `names` (pcapng only) maps addresses to host
+    names, which Wireshark then shows. Frames longer than `snaplen` are cut, with their length kept. With
+    resolution "us" times are rounded down.
+    """
+
+    def __init__(
+        self,
+        target: str | os.PathLike[str] | BinaryIO,
+        format: Literal["pcap", "pcapng"] = "pcap",
+        link_type: int = 1,
+        *,
+        interfaces: Sequence[Interface] = (),
+        names: Mapping[str, str] | None = None,
+        resolution: Literal["ns", "us"] = "ns",
+        byte_order: Literal["little", "big"] = "little",
+        snaplen: int = MAX_CAPTURED,
+    ) -> None:
+        _check(format in ("pcap", "pcapng"), f"format is pcap or pcapng, not {format!r}")
+        _check(resolution in ("ns", "us"), f"resolution is ns or us, not {resolution!r}")
+        _check(byte_order in ("little", "big"), f"byte_order is little or big, not {byte_order!r}")
+        _check(0 < snaplen <= MAX_CAPTURED, f"snaplen is 1 to {MAX_CAPTURED}, not {snaplen}")
+        order = "<" if byte_order == "little" else ">"
+        encoder: _Pcap | _Pcapng
+        if format == "pcap":
+            _check(not interfaces, "a pcap file has one interface without a name; use pcapng for more")
+            _check(not names, "a pcap file cannot hold names; use pcapng")
+            encoder = _Pcap(order, resolution, link_type, snaplen)
+        else:
+            encoder = _Pcapng(
+                order, resolution, tuple(interfaces) or (Interface(link_type),), names or {}, snaplen
+            )
+        self._encoder = encoder
+        self._snaplen = snaplen
+        self._stream, self._owned = _open(target)
+        self._put(encoder.header())
+
+    def write(
+        self,
+        data: bytes,
+        time_ns: int,
+        *,
+        interface: int = 0,
+        original_length: int | None = None,
+        comments: Sequence[str] = (),
+    ) -> None:
+        """Append one frame; `original_length` is its length on the wire if `data` is less."""
+        original = len(data) if original_length is None else original_length
+        _check(0 <= original <= 0xFFFFFFFF, f"original_length must fit into 32 bits, not {original}")
+        self._put(self._encoder.record(data[: self._snaplen], time_ns, interface, original, tuple(comments)))
+
+    def close(self) -> None:
+        """Finish the file; a stream that was given stays open but is flushed."""
+        try:
+            if self._owned:
+                self._stream.close()
+            else:
+                self._stream.flush()
+        except OSError as error:
+            raise CaptureError(f"the capture cannot be written: {error}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _put(self, record: bytes) -> None:
+        try:
+            self._stream.write(record)
+        except OSError as error:
+            raise CaptureError(f"the capture cannot be written: {error}") from error
+
+
+class _Pcap:
+    """Bytes of the pcap format."""
+
+    def __init__(self, order: str, resolution: str, link_type: int, snaplen: int) -> None:
+        _check(0 <= link_type <= pcap.LINK_TYPE_MASK, f"link type {link_type} does not exist")
+        self._header = struct.Struct(order + "IHHiIII")
+        self._record = struct.Struct(order + pcap.RECORD)
+        self._magic = pcap.NANOSECONDS if resolution == "ns" else pcap.MICROSECONDS
+        self._tick_ns = 1 if resolution == "ns" else 1000
+        self._link_type = link_type
+        self._snaplen = snaplen
+
+    def header(self) -> bytes:
+        return self._header.pack(self._magic, 2, 4, 0, 0, self._snaplen, self._link_type)
+
+    def record(
+        self, data: bytes, time_ns: int, interface: int, original: int, comments: tuple[str, ...]
+    ) -> bytes:
+        _check(interface == 0, f"a pcap file has only interface 0, not {interface}")
+        _check(not comments, "a pcap file cannot hold comments; use pcapng")
+        seconds, nanoseconds = divmod(time_ns, 10**9)
+        _check(0 <= seconds <= 0xFFFFFFFF, f"the time {time_ns} ns is not between 1970 and 2106")
+        return self._record.pack(seconds, nanoseconds // self._tick_ns, len(data), original) + data
+
+
+class _Pcapng:
+    """Bytes of the pcapng format: one section, its interfaces, its names."""
+
+    def __init__(
+        self,
+        order: str,
+        resolution: str,
+        interfaces: tuple[Interface, ...],
+        names: Mapping[str, str],
+        snaplen: int,
+    ) -> None:
+        for one in interfaces:
+            _check(0 <= one.link_type <= 0xFFFF, f"link type {one.link_type} does not exist")
+        self._order = order
+        self._framing = struct.Struct(order + "II")
+        self._length = struct.Struct(order + "I")
+        self._packet = struct.Struct(order + "IIIII")
+        self._option_head = struct.Struct(order + "HH")
+        self._decimals = 9 if resolution == "ns" else 6
+        self._tick_ns = 1 if resolution == "ns" else 1000
+        self._interfaces = interfaces
+        self._names = names
+        self._snaplen = snaplen
+
+    def header(self) -> bytes:
+        body = struct.pack(self._order + "IHHq", pcapng.BYTE_ORDER_MAGIC, 1, 0, -1)
+        blocks = [self._block(pcapng.SECTION, body)]
+        blocks.extend(self._block(pcapng.INTERFACE, self._describe(one)) for one in self._interfaces)
+        if self._names:
+            records = b"".join(self._name(address, name) for address, name in self._names.items())
+            blocks.append(self._block(pcapng.NAMES, records + self._option_head.pack(0, 0)))
+        return b"".join(blocks)
+
+    def record(
+        self, data: bytes, time_ns: int, interface: int, original: int, comments: tuple[str, ...]
+    ) -> bytes:
+        last = len(self._interfaces) - 1
+        _check(0 <= interface <= last, f"interface {interface} is not declared; the last one is {last}")
+        ticks = time_ns // self._tick_ns
+        _check(0 <= ticks < 1 << 64, f"the time {time_ns} ns does not fit into the format")
+        head = self._packet.pack(interface, ticks >> 32, ticks & 0xFFFFFFFF, len(data), original)
+        options = b"".join(self._option(pcapng.OPT_COMMENT, text.encode()) for text in comments)
+        if options:
+            options += self._option_head.pack(pcapng.OPT_END, 0)
+        return self._block(pcapng.ENHANCED, head + _padded(data) + options)
+
+    def _describe(self, interface: Interface) -> bytes:
+        body = struct.pack(self._order + "HHI", interface.link_type, 0, self._snaplen)
+        if interface.name:
+            body += self._option(pcapng.IF_NAME, interface.name.encode())
+        body += self._option(pcapng.IF_TSRESOL, bytes([self._decimals]))
+        return body + self._option_head.pack(pcapng.OPT_END, 0)
+
+    def _name(self, address: str, name: str) -> bytes:
+        try:
+            packed = ip_address(address).packed
+        except ValueError as error:
+            raise UsageError(f"{address!r} is not an IP address") from error
+        _check("\0" not in name, f"the name of {address} holds a NUL")
+        kind = _RECORD_IPV4 if len(packed) == 4 else _RECORD_IPV6
+        return self._option(kind, packed + name.encode() + b"\0")
+
+    def _option(self, code: int, value: bytes) -> bytes:
+        """Also the shape of a name record: a code, a length, the value, padding."""
+        _check(len(value) <= 0xFFFF, f"a comment or name of {len(value)} bytes is too long (at most 65535)")
+        return self._option_head.pack(code, len(value)) + _padded(value)
+
+    def _block(self, kind: int, body: bytes) -> bytes:
+        length = len(body) + 12
+        return self._framing.pack(kind, length) + body + self._length.pack(length)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+def _check(right: bool, otherwise: str) -> None:
+    if not right:
+        raise UsageError(otherwise)
+
+
+def _open(target: str | os.PathLike[str] | BinaryIO) -> tuple[BinaryIO, bool]:
+    """The stream and whether it is ours to close."""
+    if not isinstance(target, (str, os.PathLike)):
+        return target, False
+    if os.fspath(target) == "-":
+        return sys.stdout.buffer, False
+    try:
+        return open(target, "wb"), True
+    except (OSError, ValueError) as error:
+        raise CaptureError(f"{os.fspath(target)}: cannot be written: {error}") from error

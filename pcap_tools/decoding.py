@@ -1,0 +1,117 @@
+"""From a capture to decoded rows: datagrams read, their dialect found, each decoded. Bounded memory, one pass.
+
+    >>> from pcap_tools.decoding import decode_capture  # doctest: +SKIP
+    >>> for row in decode_capture("capture.pcap"):      # doctest: +SKIP
+    ...     print(row.datagram.frame, row.message.message, row.message.topic)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pcap_tools.capture import Damage, Datagram, read_datagrams
+from pcap_tools.detect import Detector, Evidence
+from pcap_tools.dialect import Dialect, builtin_names, load_dialect
+from pcap_tools.escaping import escape
+from pcap_tools.message import Message
+
+LEARN_DATAGRAMS = 5_000
+LEARN_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One datagram of the capture; ``message`` is None if it is in no dialect known here."""
+
+    datagram: Datagram
+    message: Message | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row as ``decode --format jsonl`` prints it: bytes in the notation of ``escaping``."""
+        datagram, message = self.datagram, self.message or Message("", "")
+        known = self.message is not None
+        return {
+            "frame": datagram.frame,
+            "time_ns": datagram.time_ns,
+            "src": datagram.src,
+            "sport": datagram.sport,
+            "dst": datagram.dst,
+            "dport": datagram.dport,
+            "dialect": message.dialect if known else None,
+            "form": message.form if known else None,
+            "message": message.message,
+            "meaning": message.meaning,
+            "topic": _shown(message.topic),
+            "filter": _shown(message.filter),
+            "retain": message.retain,
+            "payload": _shown(message.payload),
+            "fields": {name: _shown(value) for name, value in message.fields.items()},
+            "padding": message.padding,
+            "length": datagram.length,
+            "error": message.error,
+            "error_offset": message.error_offset,
+            "copy_of": datagram.copy_of,
+        }
+
+
+def _shown(value: int | bytes | None) -> int | str | None:
+    return escape(value) if isinstance(value, bytes) else value
+
+
+@dataclass(slots=True)
+class Notes:
+    """What there is to say about a capture apart from its rows."""
+
+    evidence: list[Evidence] = field(default_factory=list)
+    damage: list[Damage] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    decoded: int = 0
+    other: int = 0
+
+
+def decode_capture(
+    source: str | Path | BinaryIO,
+    dialects: list[Dialect] | None = None,
+    notes: Notes | None = None,
+    ports: dict[int, str] | None = None,
+    on_evidence: Callable[[list[Evidence]], None] | None = None,
+) -> Iterator[Row]:
+    """Every UDP datagram of a capture, decoded where its dialect is known.
+
+    ``dialects``: those the user named (their own ports are then believed without proof); None looks for the
+    built-in ones. ``notes`` is filled on the way.
+    """
+    notes = notes if notes is not None else Notes()
+    named = dialects is not None
+    detector = Detector(dialects or [load_dialect(name) for name in builtin_names()], named, ports or {})
+    datagrams = read_datagrams(source, notes.damage.append, notes.warnings.append)
+    first = _learn(detector, datagrams)
+    notes.evidence = detector.decide()
+    if on_evidence:
+        on_evidence(notes.evidence)
+    for datagram in chain(first, datagrams):
+        codec = detector.codec_for(datagram)
+        if codec is None:
+            notes.other += 1
+            yield Row(datagram, None)
+        else:
+            notes.decoded += 1
+            yield Row(datagram, codec.decode(datagram.payload, datagram.length))
+
+
+def _learn(detector: Detector, datagrams: Iterator[Datagram]) -> list[Datagram]:
+    """Take the first datagrams as evidence; returns them, to be decoded as well."""
+    first: list[Datagram] = []
+    size = 0
+    for datagram in datagrams:
+        first.append(datagram)
+        size += len(datagram.payload)
+        if datagram.copy_of is None:
+            detector.learn(datagram)
+        if len(first) >= LEARN_DATAGRAMS or size >= LEARN_BYTES:
+            break
+    return first

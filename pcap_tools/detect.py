@@ -1,0 +1,210 @@
+"""Which dialect does an endpoint speak? Learned from its first datagrams, with the evidence kept to be shown.
+
+A dialect is believed at an endpoint (an address and a port) when what comes and goes there decodes: on one of the
+dialect's own ports half of it will do, elsewhere nearly all must, and it must say enough. How much a datagram says is
+counted in bits: a one-byte ACK says 8, a magic number or a length that agrees says more. Two dialects may share a
+port; the one that explains more bits wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log2
+from typing import Protocol
+
+from pcap_tools.codec import Codec
+from pcap_tools.dialect import Dialect, Layout, Step
+from pcap_tools.dialect.program import Counts, Extent, Kind, Value
+from pcap_tools.message import Message
+
+MAX_ENDPOINTS = 65_536
+ENOUGH_BITS = 24  # away from the dialect's ports; three one-byte ACKs of different types would reach it
+MATCHED_SIZE_BITS = 16
+WRONG_SIZE_BITS = -12
+WELL_KNOWN_PORTS = frozenset({53, 67, 68, 69, 123, 137, 138, 161, 162, 443, 500, 514, 1900, 5353, 5355})
+
+Endpoint = tuple[str, int]
+
+
+class Addressed(Protocol):
+    """What detection looks at of a datagram."""
+
+    @property
+    def src(self) -> str: ...
+    @property
+    def sport(self) -> int: ...
+    @property
+    def dst(self) -> str: ...
+    @property
+    def dport(self) -> int: ...
+    @property
+    def payload(self) -> bytes: ...
+    @property
+    def length(self) -> int: ...
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one dialect makes of the datagrams at one endpoint."""
+
+    seen: int = 0
+    decoded: int = 0
+    bits: float = 0.0
+    distinct_bits: float = 0.0
+    says_more_than_acks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why a dialect is believed at an endpoint."""
+
+    endpoint: Endpoint
+    dialect: str
+    decoded: int
+    seen: int
+    own_port: bool
+
+    def __str__(self) -> str:
+        address, port = self.endpoint
+        where = "one of its ports" if self.own_port else "not one of its ports"
+        return f"{self.dialect} at {address} port {port} ({where}): {self.decoded} of {self.seen} datagrams decode"
+
+
+class Detector:
+    """Learns from datagrams, then says which dialect a datagram is in.
+
+    With ``named`` the user has said which dialect it is: its own ports are believed without proof. ``ports`` are
+    more ports of a dialect, by its name.
+    """
+
+    def __init__(
+        self, dialects: Iterable[Dialect], named: bool = False, ports: dict[int, str] | None = None
+    ) -> None:
+        self.codecs = {dialect.name: Codec(dialect) for dialect in dialects}
+        self.named = named
+        self._own_ports = {name: set(codec.dialect.ports) for name, codec in self.codecs.items()}
+        for port, name in (ports or {}).items():
+            self._own_ports[name].add(port)
+        self._tallies: dict[Endpoint, dict[str, Tally]] = {}
+        self._told: set[tuple[Endpoint, str, int]] = set()
+        self._known: dict[Endpoint, tuple[float, str]] = {}
+        self._ports: dict[int, str] = {}
+
+    def learn(self, datagram: Addressed) -> None:
+        """Take one datagram as evidence. Copies that the capture made should be left out."""
+        endpoints = ((datagram.src, datagram.sport), (datagram.dst, datagram.dport))
+        for name, codec in self.codecs.items():
+            message = codec.decode(datagram.payload, datagram.length)
+            bits = bits_said(codec.dialect, message)
+            for endpoint in endpoints:
+                self._count(endpoint, name, message, bits)
+
+    def _count(self, endpoint: Endpoint, name: str, message: Message, bits: float) -> None:
+        by_dialect = self._tallies.get(endpoint)
+        if by_dialect is None:
+            if len(self._tallies) >= MAX_ENDPOINTS:
+                return
+            by_dialect = self._tallies[endpoint] = {}
+        tally = by_dialect.setdefault(name, Tally())
+        tally.seen += 1
+        if bits <= 0:
+            return
+        tally.decoded += 1
+        tally.bits += bits
+        key = (endpoint, name, id(message.layout))
+        if key not in self._told:
+            self._told.add(key)
+            tally.distinct_bits += bits
+        tally.says_more_than_acks |= message.meaning != "ack"
+
+    def decide(self) -> list[Evidence]:
+        """Settle which endpoint speaks what; returns the evidence, strongest first."""
+        believed: list[tuple[float, Evidence]] = []
+        for endpoint, by_dialect in self._tallies.items():
+            likely = [(tally.bits, name) for name, tally in by_dialect.items() if self._believes(endpoint, name, tally)]
+            if not likely:
+                continue
+            bits, name = max(likely)
+            self._known[endpoint] = bits, name
+            tally, own = by_dialect[name], endpoint[1] in self._own_ports[name]
+            believed.append((bits, Evidence(endpoint, name, tally.decoded, tally.seen, own)))
+        believed.sort(key=lambda pair: (-pair[0], pair[1].endpoint))
+        for _, evidence in believed:
+            self._ports.setdefault(evidence.endpoint[1], evidence.dialect)
+        return [evidence for _, evidence in believed]
+
+    def _believes(self, endpoint: Endpoint, name: str, tally: Tally) -> bool:
+        port = endpoint[1]
+        if port in self._own_ports[name]:
+            return self.named or tally.decoded * 2 >= tally.seen
+        if port in WELL_KNOWN_PORTS:
+            return False
+        convincing = tally.distinct_bits >= ENOUGH_BITS and tally.says_more_than_acks
+        return convincing and tally.decoded * 10 >= tally.seen * 9
+
+    def codec_for(self, datagram: Addressed) -> Codec | None:
+        """The codec for a datagram, or None if it is in no dialect known here."""
+        ports = (datagram.sport, datagram.dport)
+        known = [
+            self._known[endpoint]
+            for endpoint in ((datagram.src, datagram.sport), (datagram.dst, datagram.dport))
+            if endpoint in self._known
+        ]
+        name = max(known)[1] if known else self._ports.get(ports[1]) or self._ports.get(ports[0])
+        if name is None or not self._may_be(name, ports):
+            return None
+        return self.codecs[name]
+
+    def _may_be(self, name: str, ports: tuple[int, int]) -> bool:
+        """An ephemeral port may equal one of a dialect's: a DNS answer to port 50003 is still DNS."""
+        own = self._own_ports[name]
+        return all(port not in WELL_KNOWN_PORTS or port in own for port in ports)
+
+
+def bits_said(dialect: Dialect, message: Message) -> float:
+    """How many bits of a datagram agree with the dialect; 0 or less where it does not decode."""
+    if message.error is not None or message.layout is None:
+        return 0.0
+    form = dialect.form(message.form)
+    bits = layout_bits(message.layout)
+    if form and form.pad_to:
+        bits += MATCHED_SIZE_BITS if message.length == form.pad_to else WRONG_SIZE_BITS
+    return bits
+
+
+@lru_cache(maxsize=None)
+def layout_bits(layout: Layout) -> float:
+    """How many bits a datagram must get right to be read by this layout."""
+    return sum(step_bits(step) for step in layout.steps)
+
+
+def step_bits(step: Step) -> float:
+    """How many bits one step checks."""
+    bits = 0.0
+    if step.kind is Kind.MAGIC:
+        bits += 8 * len(step.literal)
+    elif step.kind is Kind.DIGITS:
+        bits += step.size * log2(256 / 10)
+    choices = step.guard or step.allowed
+    if choices:
+        bits += _width(step, choices) - log2(len(choices))
+    if step.counts is not Counts.NOTHING:
+        bits += 8
+    if step.extent is Extent.UNTIL and not step.or_end:
+        bits += 4
+    if step.extent is Extent.PREFIX:
+        bits += 6
+    return bits
+
+
+def _width(step: Step, choices: tuple[Value, ...]) -> float:
+    """How many bits the choices are chosen from."""
+    if step.kind is Kind.BITS:
+        return step.bits
+    if step.kind is Kind.DIGITS:
+        return step.size * log2(10)
+    if step.kind in (Kind.TEXT, Kind.BYTES):
+        return 8.0 * min(len(choice) for choice in choices if isinstance(choice, bytes))
+    return 8 * step.size
