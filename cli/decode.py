@@ -36,7 +36,7 @@ def decode(
     output: Annotated[Format, typer.Option("--format", help="For people, or one JSON object a line.")] = Format.TABLE,
     show_all: Annotated[bool, typer.Option("--all", help="Show UDP datagrams of no known dialect too.")] = False,
 ) -> None:
-    """Decode the publish/subscribe datagrams of captures, one line each.
+    """Decode the datagrams of captures, one line each, without Spark.
 
     Exit code: 0 all was read, 3 nothing could be read or no datagram is in a known dialect, 4 a capture is damaged or
     one of several could not be read (what was read is printed).
@@ -115,13 +115,14 @@ def _table_writer() -> Callable[[Any], None]:
     def write(row: Any) -> None:
         from pcap_tools.escaping import shorten
 
-        line = _line(row)
+        line = line_of(row)
         sys.stdout.write((shorten(line, width) if width else line) + "\n")
 
     return write
 
 
-def _line(row: Any) -> str:
+def line_of(row: Any) -> str:
+    """One row of the table: frame, time, from whom to whom, what."""
     datagram = row.datagram
     seconds, rest = divmod(datagram.time_ns, 1_000_000_000)
     clock = datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S") if 0 <= seconds < 1 << 36 else str(seconds)

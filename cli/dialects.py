@@ -11,7 +11,10 @@ app = new_app(epilog="Examples: topicshark dialects list | topicshark dialects c
 
 @app.callback()
 def dialects() -> None:
-    """List, show and check dialects. A dialect is one TOML file that describes a protocol."""
+    """List, show and check dialects: the protocols known here, and your own.
+
+    A dialect is one TOML file that describes a protocol; every tool follows from it.
+    """
 
 
 @app.command("list", epilog="Example: topicshark dialects list")

@@ -17,6 +17,7 @@ from cli.exit_codes import ExitCode
 
 COMMANDS = {
     "decode": "Decode the datagrams of captures, one line each, without Spark.",
+    "demo": "Show the main job end to end on traffic made here.",
     "dialects": "List, show and check dialects: the protocols known here, and your own.",
     "doctor": "Show what is installed, what is missing and how to get it.",
 }

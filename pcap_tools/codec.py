@@ -27,7 +27,7 @@ class Codec:
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        self._candidates = [_by_first_byte(form) for form in dialect.forms]
+        self._dispatches = [_Dispatch(form) for form in dialect.forms]
 
     def decode(self, datagram: bytes, length: int | None = None) -> Message:
         """What this datagram says. ``length`` is its true length where the capture cut it short."""
@@ -42,15 +42,24 @@ class Codec:
         if not datagram:
             return Message(self.dialect.name, self.dialect.forms[0].name, error=WireError.EMPTY, error_offset=0)
         best: Message | None = None
-        for form, candidates in zip(self.dialect.forms, self._candidates, strict=True):
-            layouts = candidates[datagram[0]] if candidates else form.layouts
-            message = _message(self.dialect.name, form, _best_walk(form, layouts, datagram))
+        for dispatch in self._dispatches:
+            message = _message(self.dialect.name, dispatch.form, dispatch.decode(datagram))
             if message.error is None:
                 return message
             if best is None or _depth(message) > _depth(best):
                 best = message
         assert best is not None  # noqa: S101 - a dialect has at least one form
         return best
+
+    def decode_if_valid(self, datagram: bytes) -> Message | None:
+        """The message of a valid datagram, else None: quick, for those who ask many dialects."""
+        for dispatch in self._dispatches:
+            walk = dispatch.selected(datagram)
+            if walk is not None and walk.error is None:
+                message = _message(self.dialect.name, dispatch.form, walk)
+                message.length = len(datagram)
+                return message
+        return None
 
     def message(self, name: str, form: str | None = None, **fields: Value | str) -> Message:
         """A message to build: constants, lengths, padding and what was not said are filled in."""
@@ -81,27 +90,63 @@ def _depth(message: Message) -> tuple[bool, int]:
     return message.message is not None, message.error_offset or 0
 
 
-def _by_first_byte(form: Form) -> list[tuple[Layout, ...]] | None:
-    """Where every layout is decided by its first byte: the ones worth trying for each value of it."""
-    for layout in form.layouts:
-        first = layout.steps[0]
-        if first.kind is not Kind.UINT or first.size != 1 or first.guard is None:
-            return None
-    found = [tuple(layout for layout in form.layouts if byte in layout.steps[0].guard) for byte in range(256)]  # type: ignore[operator]
-    return [layouts or form.layouts[:1] for layouts in found]
+class _Dispatch:
+    """Picks the layouts of a form worth trying, by the byte at which most of them part.
 
+    A layout that is left out cannot be selected: one of its guards is that byte and does not hold.
+    """
 
-def _best_walk(form: Form, layouts: tuple[Layout, ...], datagram: bytes) -> _Walk:
-    """The first layout whose guards hold, else the failure that got furthest."""
-    best: _Walk | None = None
-    for layout in layouts:
-        walk = _Walk(layout, datagram, form.nul_padding)
-        if walk.selected:
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        wanted = [_byte_guards(layout) for layout in form.layouts]
+        values: dict[int, set[int]] = {}
+        for guards in wanted:
+            for offset, bytes_there in guards.items():
+                values.setdefault(offset, set()).update(bytes_there)
+        self.offset = max(sorted(values), key=lambda offset: len(values[offset]), default=0)
+        self.by_byte = [
+            tuple(
+                layout
+                for layout, guards in zip(form.layouts, wanted, strict=True)
+                if self.offset not in guards or byte in guards[self.offset]
+            )
+            for byte in range(256)
+        ]
+
+    def candidates(self, datagram: bytes) -> tuple[Layout, ...]:
+        return self.by_byte[datagram[self.offset]] if len(datagram) > self.offset else self.form.layouts
+
+    def selected(self, datagram: bytes) -> _Walk | None:
+        """The reading by the first layout whose guards hold."""
+        for layout in self.candidates(datagram):
+            walk = _Walk(layout, datagram, self.form.nul_padding)
+            if walk.selected:
+                return walk
+        return None
+
+    def decode(self, datagram: bytes) -> _Walk:
+        """The reading by the first layout whose guards hold, else the failure that got furthest."""
+        walk = self.selected(datagram)
+        if walk is not None:
             return walk
-        if best is None or walk.error_offset > best.error_offset:
-            best = walk
-    assert best is not None  # noqa: S101 - a form has at least one layout
-    return best
+        failures = [_Walk(layout, datagram, self.form.nul_padding) for layout in self.form.layouts]
+        return max(failures, key=lambda walk: walk.error_offset)
+
+
+def _byte_guards(layout: Layout) -> dict[int, set[int]]:
+    """The guards that are one byte at a fixed offset: which values they take."""
+    guards: dict[int, set[int]] = {}
+    offset = 0
+    for step in layout.steps[: layout.last_guard + 1]:
+        if step.extent is not Extent.FIXED or step.kind is Kind.BITS:
+            break
+        if step.kind is Kind.MAGIC:
+            guards |= {offset + index: {byte} for index, byte in enumerate(step.literal)}
+        elif step.size == 1 and step.guard is not None and step.kind in (Kind.UINT, Kind.DIGITS):
+            zero = 0x30 if step.kind is Kind.DIGITS and not step.binary_digits else 0
+            guards[offset] = {zero + value for value in step.guard if isinstance(value, int)}
+        offset += step.size
+    return guards
 
 
 def _message(dialect: str, form: Form, walk: _Walk) -> Message:

@@ -20,7 +20,7 @@ from pcap_tools.escaping import escape
 from pcap_tools.message import Message
 
 LEARN_DATAGRAMS = 5_000
-LEARN_BYTES = 32 << 20
+LEARN_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)

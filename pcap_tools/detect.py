@@ -41,8 +41,6 @@ class Addressed(Protocol):
     def dport(self) -> int: ...
     @property
     def payload(self) -> bytes: ...
-    @property
-    def length(self) -> int: ...
 
 
 @dataclass(slots=True)
@@ -96,12 +94,12 @@ class Detector:
         """Take one datagram as evidence. Copies that the capture made should be left out."""
         endpoints = ((datagram.src, datagram.sport), (datagram.dst, datagram.dport))
         for name, codec in self.codecs.items():
-            message = codec.decode(datagram.payload, datagram.length)
-            bits = bits_said(codec.dialect, message)
+            message = codec.decode_if_valid(datagram.payload)
+            bits = bits_said(codec.dialect, message) if message else 0.0
             for endpoint in endpoints:
                 self._count(endpoint, name, message, bits)
 
-    def _count(self, endpoint: Endpoint, name: str, message: Message, bits: float) -> None:
+    def _count(self, endpoint: Endpoint, name: str, message: Message | None, bits: float) -> None:
         by_dialect = self._tallies.get(endpoint)
         if by_dialect is None:
             if len(self._tallies) >= MAX_ENDPOINTS:
@@ -109,7 +107,7 @@ class Detector:
             by_dialect = self._tallies[endpoint] = {}
         tally = by_dialect.setdefault(name, Tally())
         tally.seen += 1
-        if bits <= 0:
+        if message is None or bits <= 0:
             return
         tally.decoded += 1
         tally.bits += bits
@@ -164,8 +162,8 @@ class Detector:
 
 
 def bits_said(dialect: Dialect, message: Message) -> float:
-    """How many bits of a datagram agree with the dialect; 0 or less where it does not decode."""
-    if message.error is not None or message.layout is None:
+    """How many bits of a valid datagram agree with the dialect; a size that is not the usual one takes some away."""
+    if message.layout is None:
         return 0.0
     form = dialect.form(message.form)
     bits = layout_bits(message.layout)

@@ -49,7 +49,8 @@ apt_install() {
 }
 
 # A package this release of Debian or Ubuntu can install (a name may be known without being available).
-apt_offers() { apt-cache policy "$1" 2>/dev/null | grep -q '^  Candidate: [^(]'; }
+# Not `apt-cache | grep -q`: under pipefail a grep that leaves early makes the answer "no" now and then.
+apt_offers() { grep -q '^  Candidate: [^(]' <<<"$(apt-cache policy "$1" 2>/dev/null)"; }
 
 first_offered() {
     local package
@@ -80,24 +81,15 @@ find_python() {
 
 venv_works() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
 
-# Debian splits venv and ensurepip off into a package of their own.
-ensure_venv_module() {
-    local python=$1 versioned package
-    venv_works "$python" && return 0
-    versioned=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
-    if can_install; then
-        apt_update
-        package=$(first_offered "$versioned" python3-venv) || die "$python has no venv module, and apt offers none"
-        apt_install "$package"
-    fi
-    venv_works "$python" || die "$python has no venv module; run: sudo apt-get install $versioned"
+# Debian splits venv and ensurepip off into a package of their own. Prints its name where they are missing.
+missing_venv_package() {
+    if venv_works "$1"; then return; fi
+    "$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'
 }
 
 make_venv() {
-    local python
+    local python=$1
     if python_is_new_enough "$VENV/bin/python" && "$VENV/bin/python" -c 'import pip' 2>/dev/null; then return 0; fi
-    python=$(find_python)
-    ensure_venv_module "$python"
     say "creating $VENV with $("$python" --version)"
     "$python" -m venv --clear "$VENV"
 }
@@ -117,7 +109,7 @@ install_packages() {
 java_command() { if [ -n "${JAVA_HOME:-}" ]; then echo "$JAVA_HOME/bin/java"; else echo java; fi; }
 
 # Prints 17 for "17.0.15", 8 for "1.8.0_402".
-java_major() { "$(java_command)" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1; }
+java_major() { "$(java_command)" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p'; }
 
 java_works() {
     local major
@@ -134,40 +126,45 @@ missing_packages() {
     done | sort -u
 }
 
-install_tools() {
-    local wanted=() package java
-    for package in $(missing_packages "${REQUIRED_TOOLS[@]}" "${OPTIONAL_TOOLS[@]}"); do
-        if apt_offers "$package"; then wanted+=("$package"); else say "apt does not offer $package"; fi
-    done
-    if ! java_works; then
-        if java=$(first_offered "${JAVA_PACKAGES[@]}"); then wanted+=("$java"); else say "apt offers no Java"; fi
-    fi
-    [ ${#wanted[@]} -eq 0 ] || apt_install "${wanted[@]}" || say "apt-get install failed"
+# Prints the package of a Java, where there is none that runs Spark.
+missing_java_package() { java_works || first_offered "${JAVA_PACKAGES[@]}" || echo "${JAVA_PACKAGES[0]}"; }
+
+missing_required() {
+    missing_packages "${REQUIRED_TOOLS[@]}"
+    missing_java_package
+    missing_venv_package "$1"
 }
 
-all_there() { java_works && [ -z "$(missing_packages "${REQUIRED_TOOLS[@]}" "${OPTIONAL_TOOLS[@]}")" ]; }
+missing_optional() { missing_packages "${OPTIONAL_TOOLS[@]}"; }
 
-ensure_tools() {
-    local required optional command
-    all_there && return 0
-    if can_install; then apt_update; install_tools; fi
+install_missing() {
+    local wanted=() package
+    for package in $(missing_required "$1") $(missing_optional); do
+        if apt_offers "$package"; then wanted+=("$package"); else say "apt does not offer $package"; fi
+    done
+    [ ${#wanted[@]} -eq 0 ] || apt_install "${wanted[@]}" || say "apt-get install failed"
     hash -r
-    required=$(missing_packages "${REQUIRED_TOOLS[@]}")
-    optional=$(missing_packages "${OPTIONAL_TOOLS[@]}")
-    java_works || required+=" $(first_offered "${JAVA_PACKAGES[@]}" || echo "${JAVA_PACKAGES[0]}")"
-    command="sudo apt-get install --no-install-recommends $(tr -s ' \n' ' ' <<<"$required $optional")"
-    if [ -n "$required" ]; then
-        if [ -n "${JAVA_HOME:-}" ] && ! java_works; then
-            say "JAVA_HOME=$JAVA_HOME is not Java 17 or 21+, and Spark uses it before PATH: unset or change it"
-        fi
-        die "required tools are missing; run: $command"
+}
+
+ensure_system() {
+    local required optional command
+    [ -n "$(missing_required "$1")$(missing_optional)" ] || return 0
+    if can_install; then apt_update; install_missing "$1"; fi
+    required=$(missing_required "$1")
+    optional=$(missing_optional)
+    command="sudo apt-get install --no-install-recommends $(xargs <<<"$required $optional")"
+    if [ -n "${JAVA_HOME:-}" ] && ! java_works; then
+        say "JAVA_HOME=$JAVA_HOME is not Java 17 or 21+, and Spark uses it before PATH: unset or change it"
     fi
+    [ -z "$required" ] || die "required tools are missing; run: $command"
     [ -z "$optional" ] || say "optional tools are missing (some tests will be skipped); to add them: $command"
 }
 
 main() {
-    ensure_tools
-    make_venv
+    local python
+    python=$(find_python)
+    ensure_system "$python"
+    make_venv "$python"
     install_packages
     say "ready: $VENV/bin/topicshark"
 }

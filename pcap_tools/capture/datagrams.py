@@ -86,9 +86,9 @@ def _reassemble(
         if packet is None or packet.fragment is None:
             return packet, frames
         if not packet.whole:
-            # A first fragment cut by the snaplen still shows its UDP header and some payload, as in
-            # Wireshark.
-            return (packet if packet.fragment.offset == 0 else None), frames
+            # As in Wireshark, a cut first fragment still shows its UDP header and some payload; for IPv6 not.
+            first = packet.fragment.offset == 0 and len(packet.src) == 4
+            return (packet if first else None), frames
         body = packet.data[packet.start : packet.end]
         whole = reassembler.add(packet.fragment, body, frame.number, frame.time_ns)
         if whole is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from pcap_tools.capture.damage import OnWarning
 
@@ -82,8 +82,8 @@ def _loop(data: bytes) -> Link | None:
     return _family(data, "big")
 
 
-def _family(data: bytes, order: str) -> Link | None:
-    number = int.from_bytes(data[:4], "little" if order == "little" else "big")
+def _family(data: bytes, order: Literal["little", "big"]) -> Link | None:
+    number = int.from_bytes(data[:4], order)
     ethertype = _FAMILIES.get(number) if len(data) >= 4 else None
     return None if ethertype is None else (ethertype, 4, None, None)
 

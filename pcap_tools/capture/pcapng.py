@@ -142,9 +142,10 @@ class _Reader:
         return kind, length + -length % 4
 
     def _check_trailer(self, data: bytes, position: int, size: int) -> None:
-        (first,) = self._layouts.length.unpack_from(data, position + 4)
-        (second,) = self._layouts.length.unpack_from(data, position + size - 4)
-        if first != second:
+        end = position + size
+        if data[position + 4 : position + 8] != data[end - 4 : end]:
+            (first,) = self._layouts.length.unpack_from(data, position + 4)
+            (second,) = self._layouts.length.unpack_from(data, end - 4)
             text = f"a block says {first} bytes at its begin and {second} at its end"
             raise Corrupt(self._window.start + position, text)
 

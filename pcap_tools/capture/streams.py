@@ -141,12 +141,15 @@ def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
                     break
                 member = zlib.decompressobj(31)
             before = member.copy()
+            error = None
             try:
                 out = member.decompress(rest, _SLICE)
-            except zlib.error as error:
-                yield _salvage(before, rest)
+            except zlib.error as caught:
+                error, out = caught, _salvage(before, rest)
+            if out:
+                yield out
+            if error:
                 raise _Broken(f"the gzip data is damaged ({error})") from error
-            yield from (out,) if out else ()
             pending = len(out) == _SLICE
             rest = member.unused_data if member.eof else member.unconsumed_tail
     if not member.eof:
@@ -154,18 +157,13 @@ def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _salvage(member: zlib._Decompress, rest: bytes) -> bytes:
-    """Everything that can be decoded before the error, found by halving the step."""
-    out = []
-    step = _SLICE
-    while step:
-        attempt = member.copy()
+    """All that decodes before the error: the longest part of `rest` without it is found by halving."""
+    good, bad = 0, len(rest)
+    while bad - good > 1:
+        middle = (good + bad) // 2
         try:
-            part = attempt.decompress(rest, step)
+            member.copy().decompress(rest[:middle], _SLICE)
+            good = middle
         except zlib.error:
-            part = b""
-        if part:
-            out.append(part)
-            member, rest = attempt, attempt.unconsumed_tail
-        else:
-            step //= 2
-    return b"".join(out)
+            bad = middle
+    return member.decompress(rest[:good], _SLICE)

@@ -1,0 +1,12 @@
+"""The Wireshark dissector: a hand-written Lua engine (``lua/*.lua``) and the tables of the dialects, as one file.
+
+>>> from pcap_tools.dialect import load_dialect
+>>> from pcap_tools.dissector import lua_tables
+>>> lua_tables([load_dialect("colon")]).splitlines()[0]
+'ts.dialects = {'
+"""
+
+from .tables import lua_tables
+from .writer import dissector_text, write_dissector
+
+__all__ = ["dissector_text", "lua_tables", "write_dissector"]

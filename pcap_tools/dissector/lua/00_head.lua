@@ -1,0 +1,10 @@
+-- dissector.lua: publish/subscribe protocols over UDP in Wireshark and tshark.
+--
+-- Put this file into Wireshark's personal Lua plugins folder (Help > About > Folders), or run
+--     tshark -X lua_script:dissector.lua -r capture.pcap
+--
+-- It is written by `topicshark dissector` from the parts in pcap_tools/dissector/lua: a hand-written engine, and one
+-- generated block with the tables of the dialects. The decoding works on plain strings and needs no Wireshark; what it
+-- does is told in docs/decoding.md. It runs on Lua 5.2 (Wireshark 4.0) to Lua 5.4 (Wireshark 4.4 and later).
+--
+-- Each part is a function of its own that takes the one shared table and adds to it.
