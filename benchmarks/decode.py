@@ -1,6 +1,6 @@
 """How much memory and time `topicshark decode` takes on a large capture, beside tshark on the same file.
 
-    python -m benchmarks.decode --gigabytes 2
+python -m benchmarks.decode --gigabytes 2
 """
 
 import argparse
@@ -18,7 +18,9 @@ PAYLOAD = b"\x01\x00building/floor1/room%d/log:" + b"measured " * 100
 def write_capture(path: Path, size: int) -> int:
     """A pcap of raw IP packets, a new IP id and time each; returns the number of packets."""
     datagram = struct.pack(">HHHH", 50000, 50000, 8 + len(PAYLOAD), 0) + PAYLOAD
-    ip = bytearray(struct.pack(">BBHHHBBH8s", 0x45, 0, 20 + len(datagram), 0, 0, 64, 17, 0, bytes([10, 0, 0, 2, 10, 0, 0, 1])))
+    ip = bytearray(
+        struct.pack(">BBHHHBBH8s", 0x45, 0, 20 + len(datagram), 0, 0, 64, 17, 0, bytes([10, 0, 0, 2, 10, 0, 0, 1]))
+    )
     count = size // (16 + len(ip) + len(datagram))
     with open(path, "wb") as out:
         out.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, 101))

@@ -23,9 +23,7 @@ class Format(StrEnum):
     JSONL = "jsonl"
 
 
-@app.command(
-    epilog="Examples: topicshark decode capture.pcap | tcpdump -w - udp | topicshark decode - --format jsonl"
-)
+@app.command(epilog="Examples: topicshark decode capture.pcap | tcpdump -w - udp | topicshark decode - --format jsonl")
 def decode(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="pcap or pcapng, also gzipped; - for stdin")],
     dialect: Annotated[
@@ -62,7 +60,9 @@ def decode(
         raise typer.Exit(ExitCode.PARTIAL)
 
 
-def _decode_file(file: str, named: Any, ports: dict[int, str], write: Callable[[Any], None], show_all: bool) -> ExitCode:
+def _decode_file(
+    file: str, named: Any, ports: dict[int, str], write: Callable[[Any], None], show_all: bool
+) -> ExitCode:
     from pcap_tools.decoding import Notes, decode_capture
 
     notes = Notes()

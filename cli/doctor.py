@@ -160,9 +160,7 @@ def check_namespaces() -> Check:
     for how, options in (("", ("--net",)), (" (in a user namespace)", ("--map-root-user", "--net"))):
         if output_of("unshare", *options, "true") is not None:
             return Check("network namespaces", False, f"permitted{how}")
-    return Check(
-        "network namespaces", False, "not permitted", "run as root, outside of a restricted container"
-    )
+    return Check("network namespaces", False, "not permitted", "run as root, outside of a restricted container")
 
 
 def all_checks() -> list[Check]:
@@ -194,9 +192,7 @@ def print_table(checks: list[Check]) -> None:
 
 @app.command(epilog="Example: topicshark doctor --json")
 def doctor(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of the table.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
 ) -> None:
     """Show what is installed, what is missing and how to get it.
 

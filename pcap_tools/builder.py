@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from pcap_tools.dialect.problems import suggestion
 from pcap_tools.dialect.program import Counts, Dialect, Extent, Form, Kind, Layout, Prefix, Step, Value
@@ -24,7 +25,6 @@ def complete(dialect: Dialect, name: str, form: str | None, given: Mapping[str, 
 
 def build(dialect: Dialect, message: Message, check: bool) -> bytes:
     """The bytes of a message that has all its fields."""
-    form = _forms(dialect, message.form)[0]
     layout = message.layout
     if layout is None:
         if message.message is None:
@@ -70,7 +70,14 @@ def _complete(dialect: Dialect, form: Form, layout: Layout, given: Mapping[str, 
     ordered = {step.name: fields[step.name] for step in layout.steps if step.name in fields}
     padding = max(0, form.pad_to - length) if form.nul_padding else 0
     return Message(
-        dialect.name, form.name, layout.message, layout.meaning, ordered, padding, length + padding, layout=layout
+        dialect.name,
+        form.name,
+        layout.message,
+        layout.meaning,
+        ordered,
+        padding,
+        length + padding,
+        layout=layout,
     )
 
 
@@ -141,9 +148,9 @@ def _chunk(step: Step, fields: dict[str, Value], check: bool, is_last: bool) -> 
 
 
 def _number(step: Step, fields: dict[str, Value], check: bool) -> bytes:
-    order = "little" if step.little else "big"
+    order: Literal["little", "big"] = "little" if step.little else "big"
     if step.kind is Kind.UINT:
-        return _fit(step, fields, step.size * 8, check).to_bytes(step.size, order)  # type: ignore[arg-type]
+        return _fit(step, fields, step.size * 8, check).to_bytes(step.size, order)
     value = fields[step.name]
     if not isinstance(value, int):
         raise UsageError(f"the field {step.name!r} takes a number, not {value!r}")
@@ -155,7 +162,7 @@ def _number(step: Step, fields: dict[str, Value], check: bool) -> bytes:
     half = 1 << step.size * 8 - 1
     if check and not -half <= value < half:
         raise UsageError(f"{value} does not fit the {step.size} signed bytes of {step.name!r}")
-    return (value % (2 * half)).to_bytes(step.size, order)  # type: ignore[arg-type]
+    return (value % (2 * half)).to_bytes(step.size, order)
 
 
 def _fit(step: Step, fields: dict[str, Value], bits: int, check: bool) -> int:

@@ -1,8 +1,8 @@
 """From a capture to decoded rows: datagrams read, their dialect found, each decoded. Bounded memory, one pass.
 
-    >>> from pcap_tools.decoding import decode_capture  # doctest: +SKIP
-    >>> for row in decode_capture("capture.pcap"):      # doctest: +SKIP
-    ...     print(row.datagram.frame, row.message.message, row.message.topic)
+>>> from pcap_tools.decoding import decode_capture  # doctest: +SKIP
+>>> for row in decode_capture("capture.pcap"):      # doctest: +SKIP
+...     print(row.datagram.frame, row.message.message, row.message.topic)
 """
 
 from __future__ import annotations

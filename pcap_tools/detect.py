@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from math import log2
 from typing import Protocol
 
@@ -77,9 +77,7 @@ class Detector:
     more ports of a dialect, by its name.
     """
 
-    def __init__(
-        self, dialects: Iterable[Dialect], named: bool = False, ports: dict[int, str] | None = None
-    ) -> None:
+    def __init__(self, dialects: Iterable[Dialect], named: bool = False, ports: dict[int, str] | None = None) -> None:
         self.codecs = {dialect.name: Codec(dialect) for dialect in dialects}
         self.named = named
         self._own_ports = {name: set(codec.dialect.ports) for name, codec in self.codecs.items()}
@@ -172,7 +170,7 @@ def bits_said(dialect: Dialect, message: Message) -> float:
     return bits
 
 
-@lru_cache(maxsize=None)
+@cache
 def layout_bits(layout: Layout) -> float:
     """How many bits a datagram must get right to be read by this layout."""
     return sum(step_bits(step) for step in layout.steps)

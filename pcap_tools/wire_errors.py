@@ -21,4 +21,12 @@ class WireError(StrEnum):
     CUT = "cut"  # the capture holds fewer bytes than the datagram had; the first missing byte
 
 
-FATAL = frozenset({WireError.EMPTY, WireError.UNKNOWN_TYPE, WireError.INCOMPLETE, WireError.NO_DELIMITER, WireError.BAD_MAGIC})
+FATAL = frozenset(
+    {
+        WireError.EMPTY,
+        WireError.UNKNOWN_TYPE,
+        WireError.INCOMPLETE,
+        WireError.NO_DELIMITER,
+        WireError.BAD_MAGIC,
+    }
+)

@@ -49,7 +49,10 @@ def name_for(found: Detector, datagram: Sent) -> str | None:
 
 DIALOGUES = {
     "colon": [b"\x03\x00home/*", b"\x04", b"\x01\x00home/fan:ON", b"\x02"],
-    "topicbyte": [bytes.fromhex("aced00057702020a"), bytes.fromhex("aced00057711030a000d54656d70657261747572653a30")],
+    "topicbyte": [
+        bytes.fromhex("aced00057702020a"),
+        bytes.fromhex("aced00057711030a000d54656d70657261747572653a30"),
+    ],
     "portdigits": [b"12346001subscribing", b"1234510114C"],
     "topicnumber": [b"\x04\0\0\0\0\x07news".ljust(1400, b"\0"), b"\0\0\0\0\0\x07news".ljust(1400, b"\0")],
     "rolebyte": [b"\x01\x11temperature/room1", b"\x07\x0a", b"\x03\x14temperature/room1 20"],
@@ -84,9 +87,7 @@ def test_acks_alone_convince_nobody() -> None:
     assert name_for(learned(*sent), sent[0]) is None
 
 
-@pytest.mark.parametrize(
-    ("payload", "port"), [(DNS, 53), (MDNS, 5353), (NTP, 123), (SSDP, 1900), (QUIC, 443)], ids=str
-)
+@pytest.mark.parametrize(("payload", "port"), [(DNS, 53), (MDNS, 5353), (NTP, 123), (SSDP, 1900), (QUIC, 443)], ids=str)
 def test_everyday_traffic_is_not_claimed(payload: bytes, port: int) -> None:
     for other in (50000, 50003, 40123, port):
         sent = [Sent(payload, other, port)] * 5

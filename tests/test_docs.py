@@ -27,7 +27,11 @@ def test_the_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Pa
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for block in command_blocks(page):
         done = subprocess.run(
-            ["bash", "-euc", block], cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True
+            ["bash", "-euc", block],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, f"{block}\n{done.stderr}"
 
@@ -35,9 +39,19 @@ def test_the_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Pa
 def test_the_decoded_example_is_what_the_page_shows(tmp_path: Path) -> None:
     for example in (REPO / "docs" / "examples").iterdir():
         shutil.copy(example, tmp_path)
-    subprocess.run([sys.executable, "bulletin.py"], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(REPO)})
+    subprocess.run(
+        [sys.executable, "bulletin.py"], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(REPO)}
+    )
     answer = subprocess.run(
-        [sys.executable, "-m", "cli.main", "decode", str(tmp_path / "bulletin.pcap"), "--dialect", str(tmp_path / "bulletin.toml")],
+        [
+            sys.executable,
+            "-m",
+            "cli.main",
+            "decode",
+            str(tmp_path / "bulletin.pcap"),
+            "--dialect",
+            str(tmp_path / "bulletin.toml"),
+        ],
         cwd=REPO,
         capture_output=True,
         text=True,

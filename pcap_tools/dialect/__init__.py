@@ -1,8 +1,8 @@
 """Dialects: one TOML file describes a protocol, and everything else follows from it.
 
-    >>> from pcap_tools.dialect import load_dialect
-    >>> sorted(load_dialect("colon").ports)
-    [50000]
+>>> from pcap_tools.dialect import load_dialect
+>>> sorted(load_dialect("colon").ports)
+[50000]
 """
 
 from .load import builtin_names, builtin_text, load_dialect, parse_dialect

@@ -144,8 +144,8 @@ def _text_step(name: str, field: FieldSpec, common: dict[str, Any]) -> Step:
     kind = Kind.TEXT if field.kind == "text" else Kind.BYTES
     charset = _CHARSETS[field.charset] if kind is Kind.TEXT else Charset.ANY
     if field.until is not None:
-        until = {"literal": field.until.encode(), "or_end": field.or_end}
-        return Step(name, kind, Extent.UNTIL, charset=charset, **until, **common)
+        literal = field.until.encode()
+        return Step(name, kind, Extent.UNTIL, literal=literal, or_end=field.or_end, charset=charset, **common)
     if field.prefix is not None:
         prefix, size = _PREFIXES[field.prefix]
         return Step(name, kind, Extent.PREFIX, prefix=prefix, size=size, charset=charset, **common)
@@ -169,8 +169,8 @@ def _place_bits(steps: list[Step]) -> list[Step]:
             last += 1
         after = sum(other.bits for other in steps[index + 1 : last + 1])
         size = sum(other.bits for other in steps[first : last + 1]) // 8
-        ends = {"opens_group": index == first, "closes_group": index == last}
-        placed.append(replace(step, size=size, shift=after, **ends))
+        opens, closes = index == first, index == last
+        placed.append(replace(step, size=size, shift=after, opens_group=opens, closes_group=closes))
     return placed
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Any, get_args, get_origin
@@ -17,9 +17,10 @@ from pydantic import BaseModel, ValidationError
 
 from pcap_tools.errors import TopicsharkError
 
-from .compiler import Dialect, compile_dialect
+from .compiler import compile_dialect
 from .positions import Path, key_lines
 from .problems import DialectError, Findings, Problem, suggestion
+from .program import Dialect
 from .rules_of_shape import check_shape
 from .spec import DialectSpec
 
@@ -53,7 +54,7 @@ def load_dialect(name_or_file: str | FilePath) -> Dialect:
         raise TopicsharkError(f"{word}: not UTF-8 text (byte {error.start})") from error
 
 
-@lru_cache(maxsize=None)
+@cache
 def _builtin(name: str) -> Dialect:
     return parse_dialect(builtin_text(name), f"{name}.toml")
 

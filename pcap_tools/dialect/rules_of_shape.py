@@ -185,9 +185,7 @@ class _LayoutCheck:
             self.findings.add((*self.path, "optional_from"), "a datagram cannot end between two bit fields of a byte")
         constant = ("magic", "java-block")
         guarded = [
-            other
-            for other in self.names[at:]
-            if other in self.message.when or self.fields[other].kind in constant
+            other for other in self.names[at:] if other in self.message.when or self.fields[other].kind in constant
         ]
         if guarded:
             self.findings.add((*self.path, "optional_from"), f"{guarded[0]!r} selects the message, so it must be there")
@@ -196,7 +194,7 @@ class _LayoutCheck:
         closing = {span[-1] for span in self._counted_spans()}
         for name in self.names[:-1]:
             field = self.fields[name]
-            is_open = field.kind in ("text", "bytes") and field.size is field.until is field.prefix is None
+            is_open = field.kind in ("text", "bytes") and not (field.size or field.until or field.prefix)
             if is_open and name not in closing:
                 self.add("layout", f"the field {name!r} reaches to the end, so nothing can follow it")
 
@@ -229,9 +227,11 @@ class _LayoutCheck:
             counted = self.fields[name].counts
             if isinstance(counted, list) and not any(other in self.names for other in counted):
                 self.add("layout", f"{name!r} counts fields that this layout does not have")
-            if isinstance(counted, list) and any(
-                other in self.names and self.names.index(other) < self.names.index(name) for other in counted
-            ) and name not in counted:
+            if (
+                isinstance(counted, list)
+                and any(other in self.names and self.names.index(other) < self.names.index(name) for other in counted)
+                and name not in counted
+            ):
                 self.add("layout", f"{name!r} must come before the fields it counts, or count itself too")
 
     def _columns(self) -> None:

@@ -25,23 +25,24 @@ def dissector_text(dialects: Iterable[Dialect]) -> str:
         raise TopicsharkError(f"two dialects are called {doubled[0]!r}; each needs a name of its own")
     folder = files("pcap_tools") / "dissector" / "lua"
     parts = sorted((part for part in folder.iterdir() if part.name.endswith(".lua")), key=lambda part: part.name)
-    text = [parts[0].read_text(encoding="utf-8"), "\nlocal ts = { arguments = { ... } }\n"]
+    text = [parts[0].read_text(encoding="utf-8"), "\nlocal shared = { arguments = { ... } }\n"]
     for part in parts[1:]:
         text.append(_wrapped(part.name, part.read_text(encoding="utf-8")))
         if part.name == TABLES_AFTER:
             text.append(_tables(chosen))
-    text.append("\nreturn ts\n")
+    text.append("\nreturn shared\n")
     return "".join(text)
 
 
 def _wrapped(name: str, body: str) -> str:
     """A part as a function that is called at once: it keeps its locals to itself."""
     title = f"-- {'=' * 20} {name} "
-    return f"\n{title:=<118}\n;(function(...)\n{body}end)(ts)\n"
+    return f"\n{title:=<118}\n;(function(...)\n{body}end)(shared)\n"
 
 
 def _tables(dialects: list[Dialect]) -> str:
-    return f"\n{BEGIN}\n;(function()\n-- luacheck: push no max line length\n{lua_tables(dialects)}-- luacheck: pop\nend)()\n{END}\n"
+    body = f"-- luacheck: push no max line length\nlocal ts = ...\n{lua_tables(dialects)}-- luacheck: pop\n"
+    return f"\n{BEGIN}\n;(function(...)\n{body}end)(shared)\n{END}\n"
 
 
 def write_dissector(dialects: Iterable[Dialect], path: str | Path) -> None:

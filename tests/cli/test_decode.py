@@ -14,10 +14,8 @@ from pcap_tools.escaping import unescape
 from tests.capture.packets import cooked1, ethernet, ipv4, pcap, udp
 from tests.conftest import REPO, Command
 
-KEYS = (
-    "frame time_ns src sport dst dport dialect form message meaning topic filter retain payload fields "
-    "padding length error error_offset copy_of"
-).split()
+KEYS = ["frame", "time_ns", "src", "sport", "dst", "dport", "dialect", "form", "message", "meaning"]
+KEYS += ["topic", "filter", "retain", "payload", "fields", "padding", "length", "error", "error_offset", "copy_of"]
 BROKER, CLIENT, SUBSCRIBER = "10.0.0.1", "10.0.0.2", "10.0.0.3"
 PUBLISH, PUBACK, SUBSCRIBE, SUBACK = b"\x01\x01temp:123", b"\x02", b"\x03\x00temp", b"\x04"
 DNS = bytes.fromhex("1a2b01000001000000000000076578616d706c6503636f6d0000010001")
@@ -153,7 +151,10 @@ def test_no_datagram_of_a_dialect_is_never_a_pass(topicshark: Command, tmp_path:
 def test_a_named_dialect_shows_its_broken_datagrams_too(topicshark: Command, tmp_path: Path) -> None:
     file = write(tmp_path / "a.pcap", [frame(b"\x09what"), frame(b"\x01\x00no delimiter")])
     answer = topicshark("decode", file, "--dialect", "colon", "--format", "jsonl")
-    assert [(row["error"], row["error_offset"]) for row in rows(answer)] == [("unknown-type", 0), ("no-delimiter", 2)]
+    assert [(row["error"], row["error_offset"]) for row in rows(answer)] == [
+        ("unknown-type", 0),
+        ("no-delimiter", 2),
+    ]
 
 
 def test_a_dialect_on_another_port(topicshark: Command, tmp_path: Path) -> None:
@@ -199,7 +200,11 @@ def test_memory_does_not_grow_with_the_capture(tmp_path: Path) -> None:
         "print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "big.pcap")], capture_output=True, text=True, cwd=REPO, check=True
+        [sys.executable, "-c", script, str(tmp_path / "big.pcap")],
+        capture_output=True,
+        text=True,
+        cwd=REPO,
+        check=True,
     )
     count, peak_mb = map(int, done.stdout.split())
     assert count == 400_000_000 // len(record)

@@ -82,9 +82,7 @@ def test_a_java_that_cannot_run_spark_is_named(
 
 
 def test_a_tshark_without_lua_cannot_load_the_dissector(topicshark: Command, tmp_path: Path) -> None:
-    fake_tool(
-        tmp_path, "tshark", "echo 'TShark (Wireshark) 4.2.0. Compiled with libpcap, without Lua, with zlib.'"
-    )
+    fake_tool(tmp_path, "tshark", "echo 'TShark (Wireshark) 4.2.0. Compiled with libpcap, without Lua, with zlib.'")
     answer = topicshark("doctor", "--json", env={"PATH": str(tmp_path)})
     tshark = next(check for check in json.loads(answer.stdout)["checks"] if check["name"] == "tshark")
     assert (tshark["state"], tshark["found"]) == ("missing", "4.2.0 without Lua")

@@ -7,7 +7,7 @@
 --                    Offsets count from 0, and stops and lasts lie one behind the last byte, as in the codec.
 --     layout, selected, padding, error, error_offset
 local ts = ...
-local numbers, charsets = ts.numbers, ts.charsets
+local numbers = ts.numbers
 local byte, find, sub, rep = string.byte, string.find, string.sub, string.rep
 
 local walk = {}
