@@ -10,7 +10,7 @@ PACKAGES := $(patsubst %/__init__.py,%,$(wildcard $(addsuffix /__init__.py,pcap_
 PYTHON_CODE := $(PACKAGES) $(wildcard tests benchmarks)
 LUA_CODE := $(shell find . -name '*.lua' -not -path './.*' -not -path './build/*')
 
-.PHONY: help setup test lint demo clean
+.PHONY: help setup test lint bench demo clean
 .DEFAULT_GOAL := help
 
 help: ## print this list
@@ -38,6 +38,10 @@ ifneq ($(LUA_CODE),)
 	@if command -v luacheck >/dev/null; then luacheck $(LUA_CODE); \
 	else echo "luacheck is missing, the Lua code was NOT checked (sudo apt-get install lua-check)" >&2; fi
 endif
+
+bench: setup ## benchmarks beside the tools one would use instead (minutes)
+	$(BIN)/python -m benchmarks.decode
+	$(BIN)/python -m benchmarks.dissector
 
 demo: setup ## set-up, then the main job end to end on generated traffic
 	$(BIN)/topicshark demo

@@ -78,7 +78,9 @@ def _read_datagram(frame: Frame, link: Link, reassembler: Reassembler) -> Datagr
 
 
 def _reassemble(
-    packet: Packet | None, frame: Frame, reassembler: Reassembler
+    packet: Packet | None,
+    frame: Frame,
+    reassembler: Reassembler,
 ) -> tuple[Packet | None, tuple[int, ...]]:
     """The whole packet that this fragment completes, and the frames it came in."""
     frames: tuple[int, ...] = (frame.number,)

@@ -25,11 +25,8 @@ MODIFIED_RECORD = "IIIIIHBx"
 # The upper bits say whether and how long a frame check sequence is.
 LINK_TYPE_MASK = 0x03FFFFFF
 
-MAGICS = {
-    struct.pack(order + "I", magic): (order, magic)
-    for magic in (MICROSECONDS, NANOSECONDS, MODIFIED)
-    for order in "<>"
-}
+_KINDS = (MICROSECONDS, NANOSECONDS, MODIFIED)
+MAGICS = {struct.pack(order + "I", magic): (order, magic) for magic in _KINDS for order in "<>"}
 
 
 def read_pcap(window: Window) -> Iterator[Frame]:

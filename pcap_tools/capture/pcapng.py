@@ -210,9 +210,8 @@ class _Reader:
         options = block.start + 20 + captured + -captured % 4
         comments = self._comments(block, options) if options < block.stop else ()
         time_ns = interface.time_ns(high, low)
-        return Frame(
-            self._number + 1, time_ns, interface.link_type, interface.number, data, original, comments
-        )
+        number, link_type = self._number + 1, interface.link_type
+        return Frame(number, time_ns, link_type, interface.number, data, original, comments)
 
     def _simple(self, block: _Block) -> Frame:
         """No time, no interface (the first one is meant), no captured length (the snaplen tells it)."""

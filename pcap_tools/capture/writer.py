@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from types import TracebackType
-from typing import BinaryIO, Literal, NamedTuple, Self
+from typing import BinaryIO, Literal, NamedTuple, Self, TypeAlias
 
 from pcap_tools.capture import pcap, pcapng
 from pcap_tools.capture.damage import CaptureError
@@ -22,6 +22,9 @@ from pcap_tools.capture.frame import MAX_CAPTURED
 from pcap_tools.errors import UsageError
 
 _RECORD_IPV4, _RECORD_IPV6 = 1, 2
+
+
+Comments: TypeAlias = tuple[str, ...]
 
 
 class Interface(NamedTuple):
@@ -62,9 +65,8 @@ class CaptureWriter:
             _check(not names, "a pcap file cannot hold names; use pcapng")
             encoder = _Pcap(order, resolution, link_type, snaplen)
         else:
-            encoder = _Pcapng(
-                order, resolution, tuple(interfaces) or (Interface(link_type),), names or {}, snaplen
-            )
+            declared = tuple(interfaces) or (Interface(link_type),)
+            encoder = _Pcapng(order, resolution, declared, names or {}, snaplen)
         self._encoder = encoder
         self._snaplen = snaplen
         self._stream, self._owned = _open(target)
@@ -127,9 +129,7 @@ class _Pcap:
     def header(self) -> bytes:
         return self._header.pack(self._magic, 2, 4, 0, 0, self._snaplen, self._link_type)
 
-    def record(
-        self, data: bytes, time_ns: int, interface: int, original: int, comments: tuple[str, ...]
-    ) -> bytes:
+    def record(self, data: bytes, time_ns: int, interface: int, original: int, comments: Comments) -> bytes:
         _check(interface == 0, f"a pcap file has only interface 0, not {interface}")
         _check(not comments, "a pcap file cannot hold comments; use pcapng")
         seconds, nanoseconds = divmod(time_ns, 10**9)
@@ -170,9 +170,7 @@ class _Pcapng:
             blocks.append(self._block(pcapng.NAMES, records + self._option_head.pack(0, 0)))
         return b"".join(blocks)
 
-    def record(
-        self, data: bytes, time_ns: int, interface: int, original: int, comments: tuple[str, ...]
-    ) -> bytes:
+    def record(self, data: bytes, time_ns: int, interface: int, original: int, comments: Comments) -> bytes:
         last = len(self._interfaces) - 1
         _check(0 <= interface <= last, f"interface {interface} is not declared; the last one is {last}")
         ticks = time_ns // self._tick_ns

@@ -125,19 +125,21 @@ def _in_words(item: Any, path: Path) -> str:
 
 def _keys_at(path: Path) -> list[str]:
     """The keys that a table of a dialect file may have."""
-    model: Any = DialectSpec
+    model: type[BaseModel] | None = DialectSpec
+    is_entry = False  # the next part names an entry of a table of tables, such as a message
     for part in path:
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            named = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
-            model = _table_model(named.get(str(part)))
+        if is_entry or isinstance(part, int):
+            is_entry = False
+            continue
         if model is None:
             return []
-    if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        return []
-    return [field.alias or name for name, field in model.model_fields.items()]
+        named = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+        annotation = named.get(str(part))
+        model, is_entry = _table_model(annotation), get_origin(annotation) is dict
+    return [field.alias or name for name, field in model.model_fields.items()] if model else []
 
 
-def _table_model(annotation: Any) -> Any:
+def _table_model(annotation: Any) -> type[BaseModel] | None:
     """The pydantic model inside ``dict[str, Annotated[list[Model], ...]]`` and the like."""
     if isinstance(annotation, type) and not get_origin(annotation) and issubclass(annotation, BaseModel):
         return annotation

@@ -123,7 +123,10 @@ def ethertype_of(packet: bytes) -> int:
 
 
 def ethernet(
-    packet: bytes, tags: Sequence[int] = (), ethertype: int | None = None, pad: bool = True
+    packet: bytes,
+    tags: Sequence[int] = (),
+    ethertype: int | None = None,
+    pad: bool = True,
 ) -> bytes:
     """Ethernet, with VLAN tags of the given tag types, padded with 0xEE to 60 bytes as a card would."""
     kinds = [*tags, ethertype_of(packet) if ethertype is None else ethertype]
@@ -259,9 +262,8 @@ def simple(data: bytes, order: str = "<", original: int | None = None) -> bytes:
 
 
 def obsolete(data: bytes, ticks: int, order: str = "<", interface_id: int = 0) -> bytes:
-    head = struct.pack(
-        order + "HHIIII", interface_id, 0, ticks >> 32, ticks & 0xFFFFFFFF, len(data), len(data)
-    )
+    size = len(data)
+    head = struct.pack(order + "HHIIII", interface_id, 0, ticks >> 32, ticks & 0xFFFFFFFF, size, size)
     return block(2, head + data, order)
 
 

@@ -91,9 +91,8 @@ def _lengths() -> list[bytes]:
     v4 += [p.ipv4(p.udp(text), total=total) for total in (0, 19, 20, 25, 28, 30, 1000, 65535)]
     v6 = [p.ipv6(p.udp(text, length=length)) for length in (0, 7, 8, 12, 30)]
     v6 += [p.ipv6(p.udp(text), length=length) for length in (0, 5, 8, 12, 1000)]
-    chain = (
-        p.options_header(43) + p.routing_header(51) + p.authentication_header(60) + p.options_header(17, 2)
-    )
+    chain = p.options_header(43) + p.routing_header(51)
+    chain += p.authentication_header(60) + p.options_header(17, 2)
     others = [
         p.ipv4(p.udp(text), options=bytes(8)),
         p.ipv4(p.udp(text), options=b"\x01" * 40),

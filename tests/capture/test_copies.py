@@ -80,6 +80,13 @@ def test_times_may_go_back() -> None:
     assert originals({"packet_type": 0, "time_ns": p.T0 - WINDOW_NS - 1}) == [None, None]
 
 
+def test_a_group_that_is_out_of_reach_but_not_the_oldest() -> None:
+    """Time goes back to within reach of the first group only, so the second one is still remembered."""
+    other = {"payload": b"08", "time_ns": p.T0 + 900_000}
+    back = {"payload": b"08", "time_ns": p.T0 - 200_000, "packet_type": 0}
+    assert originals(other, back) == [None, None, None]
+
+
 def test_the_window_is_that_of_the_first() -> None:
     """Copies do not carry the window on."""
     late = {"packet_type": 0, "time_ns": p.T0 + WINDOW_NS + 1}
@@ -109,9 +116,8 @@ def test_places_come_from_the_link_layer_and_the_file() -> None:
     cooked = [p.cooked2(packet, 0, 2), p.cooked2(packet, 0, 3), p.cooked2(packet, 4, 3)]
     found = list(read_datagrams(io.BytesIO(p.pcap(cooked, 276, step=1000))))
     assert [(d.packet_type, d.interface, d.copy_of) for d in found] == [(0, 2, None), (0, 3, 1), (4, 3, 1)]
-    records = [
-        p.pcap_record(p.ethernet(packet), p.T0, p.MODIFIED, ifindex=7, packet_type=kind) for kind in (0, 4)
-    ]
+    frame = p.ethernet(packet)
+    records = [p.pcap_record(frame, p.T0, p.MODIFIED, ifindex=7, packet_type=kind) for kind in (0, 4)]
     found = list(read_datagrams(io.BytesIO(p.pcap_header(1, p.MODIFIED) + b"".join(records))))
     assert [(d.packet_type, d.interface, d.copy_of) for d in found] == [(0, 7, None), (4, 7, 1)]
     blocks = [p.section(), p.interface(), p.interface()]

@@ -31,9 +31,8 @@ def test_pcap(order: str, magic: int, tick: int, interface: int, packet_type: in
     records = [p.pcap_record(data, p.T0, magic, order, original=2000, packet_type=4) for data in DATA]
     frames = frames_of(p.pcap_header(113, magic, order) + b"".join(records))
     time_ns = p.T0 // tick * tick
-    assert frames == [
-        Frame(n, time_ns, 113, interface, data, 2000, (), packet_type) for n, data in enumerate(DATA, 1)
-    ]
+    rest = 2000, (), packet_type
+    assert frames == [Frame(n, time_ns, 113, interface, data, *rest) for n, data in enumerate(DATA, 1)]
 
 
 def test_upper_bits_of_the_link_type_are_no_link_type() -> None:

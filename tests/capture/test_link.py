@@ -41,9 +41,7 @@ def test_where_the_packet_begins(
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize(
-    ("family", "kind"), [(2, 0x0800), (24, 0x86DD), (28, 0x86DD), (30, 0x86DD), (10, 0x86DD)]
-)
+@pytest.mark.parametrize(("family", "kind"), [(2, 0x0800)] + [(n, 0x86DD) for n in (24, 28, 30, 10)])
 def test_null_in_either_byte_order(family: int, kind: int, order: str) -> None:
     assert PARSERS[0](p.null(b"", family, order)) == (kind, 4, None, None)
 

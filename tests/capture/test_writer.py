@@ -108,9 +108,7 @@ def test_what_cannot_be_asked_for(tmp_path: Path, options: dict[str, Any]) -> No
         ("pcapng", {"original_length": -1}),
     ],
 )
-def test_a_refused_frame_leaves_nothing_behind(
-    format: Literal["pcap", "pcapng"], wrong: dict[str, Any]
-) -> None:
+def test_a_refused_frame_leaves_nothing(format: Literal["pcap", "pcapng"], wrong: dict[str, Any]) -> None:
     stream = io.BytesIO()
     with CaptureWriter(stream, format) as out:
         out.write(FRAME, p.T0)

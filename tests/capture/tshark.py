@@ -70,12 +70,8 @@ def tshark_datagrams(path: Path) -> list[Seen]:
         if not length or (int(length) < 8 and not (src6 and int(length) == 0)):
             continue
         size = int(length) - 8 if int(length) else len(payload)
-        ports = int(sport), int(dport)
-        found.append(
-            Seen(
-                int(number), nanoseconds(time), src4 or src6, ports[0], dst4 or dst6, ports[1], size, payload
-            )
-        )
+        src, dst, frame = src4 or src6, dst4 or dst6, int(number)
+        found.append(Seen(frame, nanoseconds(time), src, int(sport), dst, int(dport), size, payload))
     return found
 
 

@@ -67,9 +67,7 @@ def test_version(topicshark: Command) -> None:
 
 
 def test_completion_offers_the_commands(topicshark: Command) -> None:
-    answer = topicshark(
-        env={"_TOPICSHARK_COMPLETE": "complete_bash", "COMP_WORDS": "topicshark do", "COMP_CWORD": "1"}
-    )
+    answer = topicshark(env={"_TOPICSHARK_COMPLETE": "complete_bash", "COMP_WORDS": "topicshark do", "COMP_CWORD": "1"})
     assert "doctor" in answer.stdout.split()
 
 

@@ -1,7 +1,7 @@
 -- Decodes datagrams with dissector.lua outside of Wireshark: lua5.4 run_vectors.lua dissector.lua < lines
 --
--- A line in: the dialect's name, the datagram in hex ("-" if empty), its true length. A line out, all text in hex, "-" for
--- nothing: form, message, meaning, topic, filter, payload, retain, padding, error, error offset, and then for each field
+-- A line in: the dialect's name, the datagram in hex ("-" if empty), its true length. A line out, all text in hex and
+-- "-" for nothing: form, message, meaning, topic, filter, payload, retain, padding, error, error offset; for each field
 -- its name, `n` or `b`, its value (a number in decimal, bytes in hex) and its range.
 local ts = dofile(arg[1])
 
@@ -9,7 +9,7 @@ local function hex(text)
     if not text then
         return "-"
     end
-    return "x" .. text.gsub("[%z\1-\255]", function(char)
+    return "x" .. text:gsub(".", function(char)
         return string.format("%02x", char:byte())
     end)
 end
