@@ -208,6 +208,7 @@ class Walk:
         self.counted = None
 
     def _finish(self) -> None:
+        self.counted = None  # an absent field may have ended the layout inside a run
         left = self.data[self.at : self.end]
         if not left:
             return

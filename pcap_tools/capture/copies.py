@@ -9,6 +9,7 @@ for a copy.
 from __future__ import annotations
 
 from collections import OrderedDict
+from hashlib import blake2b
 from typing import TypeAlias
 
 from pcap_tools.capture.datagram import Datagram
@@ -17,7 +18,7 @@ WINDOW_NS = 1_000_000
 
 # More than a 10 Gbit/s link carries in a millisecond; matters only if thousands of frames have the same time.
 _MAX_GROUPS = 16384
-_MAX_BYTES = 64 << 20
+_LONG = 64  # longer payloads are remembered by a digest
 
 _Key: TypeAlias = tuple[str, int, str, int, int | None, bytes]
 
@@ -40,7 +41,6 @@ class CopyFinder:
 
     def __init__(self) -> None:
         self._groups: OrderedDict[_Key, _Group] = OrderedDict()
-        self._bytes = 0
 
     def copy_of(self, datagram: Datagram) -> int | None:
         """The frame number of the first of the group, or None if `datagram` is that first one."""
@@ -51,15 +51,14 @@ class CopyFinder:
             datagram.dst,
             datagram.dport,
             datagram.ip_id,
-            datagram.payload,
+            _short(datagram.payload),
         )
         group = self._groups.get(key)
         if group is not None:
             if _belongs(group, datagram):
                 return group.frame
-            self._remove(key)
+            del self._groups[key]
         self._groups[key] = _Group(datagram)
-        self._bytes += len(datagram.payload)
         return None
 
     def _forget(self, now_ns: int) -> None:
@@ -67,14 +66,13 @@ class CopyFinder:
         groups = self._groups
         while groups:
             key = next(iter(groups))
-            full = len(groups) >= _MAX_GROUPS or self._bytes > _MAX_BYTES
-            if not full and abs(now_ns - groups[key].time_ns) <= WINDOW_NS:
+            if len(groups) < _MAX_GROUPS and abs(now_ns - groups[key].time_ns) <= WINDOW_NS:
                 return
-            self._remove(key)
+            del groups[key]
 
-    def _remove(self, key: _Key) -> None:
-        del self._groups[key]
-        self._bytes -= len(key[-1])
+
+def _short(payload: bytes) -> bytes:
+    return payload if len(payload) <= _LONG else blake2b(payload, digest_size=_LONG).digest()
 
 
 def _belongs(group: _Group, datagram: Datagram) -> bool:

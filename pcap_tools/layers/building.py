@@ -57,16 +57,17 @@ def _can_hold(dialect: Dialect, choice: Choice, given: Mapping[str, Any]) -> boo
 def to_message(dialect: Dialect, choice: Choice, given: Mapping[str, Any], partial: bool = False) -> Message:
     """A message to build unchecked. ``partial`` ends it after the last field that is given."""
     form, layout = choice
-    steps = _up_to_last(layout.steps, given) if partial else layout.steps
+    steps: list[Step] = []
     fields: dict[str, Value] = {}
-    for index, step in enumerate(steps):
+    for index, step in enumerate(layout.steps):
+        if is_absent(layout.steps, index, given) or (partial and index > _last_given(layout.steps, given)):
+            break
         if step.name in given:
             fields[step.name] = _plain(given[step.name])
-        elif is_absent(steps, index, given):
-            break
         elif step.counts is Counts.NOTHING:
             fields[step.name] = builder._default(step)
-    layout = replace(layout, steps=tuple(_as_given(step, given.get(step.name)) for step in steps))
+        steps.append(_as_given(step, given.get(step.name)))
+    layout = replace(layout, steps=tuple(steps))
     return Message(dialect.name, form.name, layout.message, layout.meaning, fields, layout=layout)
 
 
@@ -75,16 +76,19 @@ def is_absent(steps: tuple[Step, ...], index: int, given: Mapping[str, Any]) -> 
     return steps[index].optional and not any(step.name in given for step in steps[index:])
 
 
-def _up_to_last(steps: tuple[Step, ...], given: Mapping[str, Any]) -> tuple[Step, ...]:
+def _last_given(steps: tuple[Step, ...], given: Mapping[str, Any]) -> int:
+    """The last step that is given, or that shares bytes with it."""
     last = max((index for index, step in enumerate(steps) if step.name in given), default=-1)
     while last >= 0 and steps[last].kind is Kind.BITS and not steps[last].closes_group:
         last += 1
-    return steps[: last + 1]
+    return last
 
 
 def _as_given(step: Step, value: Any) -> Step:
-    """Raw bytes stand alone: no delimiter after them, no length in front."""
-    return Step(step.name, Kind.BYTES) if isinstance(value, RawVal) and step.kind is not Kind.BITS else step
+    """Raw bytes stand alone, with no delimiter after and no length in front; what is there is not optional."""
+    if isinstance(value, RawVal) and step.kind is not Kind.BITS:
+        return Step(step.name, Kind.BYTES)
+    return replace(step, optional=False)
 
 
 def _plain(value: Any) -> Any:

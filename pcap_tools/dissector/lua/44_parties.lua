@@ -1,0 +1,73 @@
+-- Who is the broker? Whoever receives subscriptions and sends what only brokers send; else the ports say it.
+local ts = ...
+
+local parties = {}
+ts.parties = parties
+
+local TO, FROM = "to the broker", "from the broker"
+parties.TO, parties.FROM = TO, FROM
+
+for _, dialect in ipairs(ts.dialects) do
+    dialect.broker_ports, dialect.client_ports = {}, {}
+    for role, ports in pairs(dialect.ports) do
+        for _, port in ipairs(ports) do
+            dialect[role == "broker" and "broker_ports" or "client_ports"][port] = true
+        end
+    end
+end
+
+-- `brokers` counts the evidence for each endpoint, `hosts` for each address.
+function parties.new()
+    return { brokers = {}, hosts = {} }
+end
+
+local function vote(known, endpoint, address)
+    known.brokers[endpoint] = (known.brokers[endpoint] or 0) + 1
+    known.hosts[address] = true
+end
+
+-- What the message itself says about its direction.
+local function told(layout)
+    local sender = layout.sender
+    if sender then
+        return sender == "broker" and FROM or TO
+    elseif layout.meaning == "subscribe" or layout.meaning == "unsubscribe" then
+        return TO
+    elseif layout.meaning == "deliver" then
+        return FROM
+    end
+    return nil
+end
+
+local function by_ports(dialect, sport, dport)
+    local broker_ports = dialect.broker_ports
+    if broker_ports[dport] and not broker_ports[sport] then
+        return TO
+    elseif broker_ports[sport] and not broker_ports[dport] then
+        return FROM
+    end
+    return nil
+end
+
+-- Which way a message goes. A publish between strangers is taken for one to the broker.
+function parties.direction(known, dialect, layout, from, to)
+    local way = told(layout)
+    if way == TO then
+        vote(known, to.endpoint, to.address)
+        return TO
+    elseif way == FROM then
+        vote(known, from.endpoint, from.address)
+        return FROM
+    end
+    local source, target = known.brokers[from.endpoint], known.brokers[to.endpoint]
+    if source and target then
+        return target >= source and TO or FROM
+    elseif target then
+        return TO
+    elseif source then
+        return FROM
+    elseif dialect.broker.forward_from == "ephemeral" and known.hosts[from.address] then
+        return FROM
+    end
+    return by_ports(dialect, from.port, to.port) or (layout.meaning == "ack" and FROM or TO)
+end

@@ -1,0 +1,92 @@
+-- Which subscriptions are active at a broker, and which of them a topic matches.
+local ts = ...
+local topics = ts.topics
+
+local subscriptions = {}
+ts.subscriptions = subscriptions
+
+function subscriptions.new(dialect)
+    return {
+        rules = dialect.topics,
+        copies = dialect.broker.copies,
+        filters = {}, -- filter -> { matches, subscribers = { endpoint -> list of frames } }
+        known = {}, -- endpoint -> true once it subscribed to anything
+        latest = {}, -- endpoint -> its latest subscription, for retained messages
+        matched = {}, -- topic -> what `due` gives, until a subscription changes
+    }
+end
+
+function subscriptions.add(subs, filter, endpoint, frame)
+    local entry = subs.filters[filter]
+    if not entry then
+        entry = { matches = topics.matcher(subs.rules, filter), subscribers = {} }
+        subs.filters[filter] = entry
+    end
+    local frames = entry.subscribers[endpoint]
+    if not frames then
+        entry.subscribers[endpoint] = { frame }
+        subs.matched = {}
+    elseif subs.copies == "per-subscription" then
+        frames[#frames + 1] = frame
+        subs.matched = {}
+    end
+    subs.known[endpoint] = true
+    subs.latest[endpoint] = { frame = frame, matches = entry.matches }
+end
+
+function subscriptions.remove(subs, filter, endpoint)
+    local entry = subs.filters[filter]
+    if entry and entry.subscribers[endpoint] then
+        entry.subscribers[endpoint] = nil
+        if next(entry.subscribers) == nil then
+            subs.filters[filter] = nil
+        end
+        subs.matched = {}
+    end
+end
+
+local function matches_any(entry, names)
+    for _, name in ipairs(names) do
+        if entry.matches(name) then
+            return true
+        end
+    end
+    return false
+end
+
+-- Who gets a message on this topic: { total, frames = { endpoint -> the SUBSCRIBE frame of each copy } }.
+-- `names` are the topic's names where it is a number that was given more than one.
+function subscriptions.due(subs, topic, names)
+    local due = subs.matched[topic]
+    if due then
+        return due
+    end
+    due = { total = 0, frames = {} }
+    for _, entry in pairs(subs.filters) do
+        local hit
+        if names then
+            hit = matches_any(entry, names)
+        else
+            hit = entry.matches(topic)
+        end
+        if hit then
+            for endpoint, frames in pairs(entry.subscribers) do
+                local mine = due.frames[endpoint] or {}
+                due.frames[endpoint] = mine
+                for _, frame in ipairs(frames) do
+                    if subs.copies ~= "per-subscriber" or not mine[1] then
+                        mine[#mine + 1] = frame
+                        due.total = due.total + 1
+                    elseif frame < mine[1] then
+                        mine[1] = frame
+                    end
+                end
+            end
+        end
+    end
+    for _, frames in pairs(due.frames) do
+        table.sort(frames)
+    end
+    subs.matched[topic] = due
+    return due
+end
