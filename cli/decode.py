@@ -12,6 +12,7 @@ import typer
 
 from cli.app import new_app
 from cli.exit_codes import ExitCode
+from cli.progress import with_progress
 
 app = new_app()
 
@@ -66,7 +67,8 @@ def _decode_file(
     from pcap_tools.decoding import Notes, decode_capture
 
     notes = Notes()
-    for row in decode_capture(file, named, notes, ports, on_evidence=_tell_evidence(file)):
+    rows = decode_capture(file, named, notes, ports, on_evidence=_tell_evidence(file))
+    for row in with_progress(rows, "datagrams"):
         if row.message is not None or show_all:
             write(row)
     for warning in notes.warnings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Literal
 
 from pcap_tools.dialect.problems import suggestion
@@ -56,15 +56,13 @@ def _complete(dialect: Dialect, form: Form, layout: Layout, given: Mapping[str, 
         if name not in names:
             raise UsageError(f"{layout.message} has no field {name!r}{suggestion(name, names)}")
     fields: dict[str, Value] = {}
-    for step in layout.steps:
+    for step in _present(layout, given):
         if step.name in given:
             fields[step.name] = _plain(given[step.name])
             if step.guard is not None and fields[step.name] not in step.guard:
                 raise UsageError(f"{layout.message} wants {step.name!r} as {step.guard}")
-        elif step.optional and not any(later in given for later in names[names.index(step.name) :]):
-            break
         elif step.counts is Counts.NOTHING:
-            fields[step.name] = _default(step)
+            fields[step.name] = default_value(step)
     chunks = _chunks(layout, fields, check=True)
     length = sum(map(len, chunks))
     ordered = {step.name: fields[step.name] for step in layout.steps if step.name in fields}
@@ -81,11 +79,19 @@ def _complete(dialect: Dialect, form: Form, layout: Layout, given: Mapping[str, 
     )
 
 
+def _present(layout: Layout, names: Container[str]) -> list[Step]:
+    """The steps that are there: all that must be, and the optional ones up to the last that is named."""
+    there = (at for at, step in enumerate(layout.steps) if step.name in names or not step.optional)
+    last = max(there, default=-1)
+    return list(layout.steps[: last + 1])
+
+
 def _plain(value: Value | str) -> Value:
     return value.encode() if isinstance(value, str) else value
 
 
-def _default(step: Step) -> Value:
+def default_value(step: Step) -> Value:
+    """What stands in a field about which nothing was said."""
     if step.guard is not None:
         return step.guard[0]
     if step.kind is Kind.MAGIC:
@@ -101,7 +107,7 @@ def _encode(layout: Layout, fields: dict[str, Value], check: bool) -> bytes:
 
 def _chunks(layout: Layout, fields: dict[str, Value], check: bool) -> list[bytes]:
     """The bytes of each step; lengths that are not in ``fields`` are worked out and put there."""
-    steps = [step for step in layout.steps if step.name in fields or not step.optional]
+    steps = _present(layout, fields)
     chunks: list[bytes] = []
     group = 0
     for index, step in enumerate(steps):

@@ -65,7 +65,7 @@ def to_message(dialect: Dialect, choice: Choice, given: Mapping[str, Any], parti
         if step.name in given:
             fields[step.name] = _plain(given[step.name])
         elif step.counts is Counts.NOTHING:
-            fields[step.name] = builder._default(step)
+            fields[step.name] = builder.default_value(step)
         steps.append(_as_given(step, given.get(step.name)))
     layout = replace(layout, steps=tuple(steps))
     return Message(dialect.name, form.name, layout.message, layout.meaning, fields, layout=layout)

@@ -82,7 +82,7 @@ def _all_layouts(dialect: Dialect) -> list[Layout]:
 def _field(name: str, own: str, layouts: Iterable[Layout], message: str | None) -> Any:
     steps = [layout.step(name) for layout in layouts]
     there = [step for step in steps if step is not None]
-    field = make_field(there[0], own, _default(there))
+    field = make_field(there[0], own, _common_default(there))
     if message is not None and None not in steps and not any(step.optional for step in there):
         return field
     return ConditionalField(field, _is_there(name))
@@ -92,11 +92,11 @@ def _is_there(name: str) -> Callable[[Any], bool]:
     return lambda packet: packet.has_step(name)
 
 
-def _default(steps: list[Step]) -> Value | None:
+def _common_default(steps: list[Step]) -> Value | None:
     """The value that all layouts agree on; None where it is worked out, or where the field may be absent."""
     if any(step.guard is not None or step.optional or step.counts is not Counts.NOTHING for step in steps):
         return None
-    defaults = {builder._default(step) for step in steps}
+    defaults = {builder.default_value(step) for step in steps}
     return defaults.pop() if len(defaults) == 1 and steps[0].kind is not Kind.MAGIC else None
 
 

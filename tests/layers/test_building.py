@@ -6,6 +6,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.packet import Padding, Raw
 
 from pcap_tools.errors import UsageError
+from pcap_tools.layers import load_layer, unload_layer
 from tests.layers.loaded import layers_of
 
 colon, mqttsn, topicbyte = layers_of("colon"), layers_of("mqttsn"), layers_of("topicbyte")
@@ -67,10 +68,12 @@ class TestPadding:
         assert Padding not in packet
 
     def test_padding_of_the_link_layer_is_not_ours(self) -> None:
-        datagram = bytes(IP(dst="10.0.0.2") / UDP(sport=1, dport=2) / Raw(b"\x02"))
-        packet = IP(datagram + bytes(17))
-        packet[UDP].decode_payload_as(colon.base)
-        assert packet[colon.PUBACK].padding == 0
+        datagram = bytes(IP(dst="10.0.0.2") / UDP() / colon.PUBACK(padding=2)) + bytes(17)
+        load_layer("colon")
+        packet = IP(datagram)
+        unload_layer("colon")
+        assert packet[colon.PUBACK].padding == 2
+        assert bytes(packet) == datagram
 
 
 class TestOnPurposeInvalid:
@@ -85,7 +88,7 @@ class TestOnPurposeInvalid:
             (rolebyte.SENSOR_PUBLISH(length=99, topic="a", value="b"), b"\x03\x63a b", "bad-length"),
             (rolebyte.SENSOR_PUBLISH(length=b"", topic="a", value="b"), b"\x03a b", "bad-length"),
             (mqttsn.PUBACK(length=200), bytes.fromhex("c80d 0000 0000 00"), "bad-length"),
-            (topicbyte.SUB(form="java", block=b"\xac\xed\0\5\x78"), bytes.fromhex("aced00057802 0200"), "bad-magic"),
+            (layers_of("magicbyte").ACK(magic=b"\xa6"), b"\xa6\x41", "bad-magic"),
             (portdigits.PUBLISH(port=b"12a45", text="x"), b"12a45101x", "bad-value"),
             (colon.Unknown(type=9) / b"junk", b"\x09junk", "unknown-type"),
             (colon.base(), b"", "empty"),

@@ -13,6 +13,7 @@ local POWER = { [0] = 1 } -- integers in Lua 5.3 and later, where 2^n would be a
 for bit = 1, 48 do
     POWER[bit] = POWER[bit - 1] * 2
 end
+numbers.POWER = POWER
 
 -- The decimal digits of high * 2^32 + low, by long division of 16-bit limbs.
 local function decimal(high, low)

@@ -27,7 +27,7 @@ local function split(text, separator)
     end
 end
 
--- `pieces` are the literal parts between any-run marks. Taking each at its first place is always right: no backtracking.
+-- `pieces` are the literal parts between any-run marks. Taking each at its first place is right: no backtracking.
 local function matches_pieces(pieces, text)
     local count = #pieces
     local head = pieces[1]

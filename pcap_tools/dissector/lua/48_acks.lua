@@ -4,8 +4,8 @@
 -- its request by that. One without answers the oldest request that its anchors allow: a broker sends the forwards and
 -- the ACK of one request in the dialect's fixed order, so the forwards around an ACK say whose it is.
 --
--- Quality of a match: exact (one outstanding, sent once), anchored (several, the forwards decide), resent (sent more than
--- once: which send was answered is unknown), queued (several, by order only), none (nothing outstanding).
+-- Quality of a match: exact (one outstanding, sent once), anchored (several, the forwards decide), resent (sent more
+-- than once: which send was answered is unknown), queued (several, by order only), none (nothing outstanding).
 local ts = ...
 local results = ts.results
 local byte, find, sub, concat = string.byte, string.find, string.sub, table.concat
@@ -83,7 +83,7 @@ for _, dialect in ipairs(ts.dialects) do
     prepare(dialect)
 end
 
--- -- keys --------------------------------------------------------------------------------------------------------------
+-- -- keys ---------------------------------------------------------------------------------------------------------
 
 local function checksum(text)
     local sum = 0
@@ -118,7 +118,7 @@ local function joined(w, steps)
     return acks.short(concat(buffer, "\0", 1, count))
 end
 
--- -- queues ------------------------------------------------------------------------------------------------------------
+-- -- queues -------------------------------------------------------------------------------------------------------
 
 function acks.new()
     return {}

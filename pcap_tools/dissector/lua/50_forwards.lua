@@ -8,7 +8,8 @@ local results, subscriptions = ts.results, ts.subscriptions
 local forwards = {}
 ts.forwards = forwards
 
-local MOST_OPEN = 4096 -- publishes that are remembered at one time
+local MOST_OPEN = 4096 -- publishes that are remembered at one time,
+local MOST_ALIKE = 64 -- and of the same content
 
 function forwards.new()
     return { by_content = {}, ring = {}, place = 0, retained = {} }
@@ -31,14 +32,15 @@ end
 
 -- Closed publishes leave when the same content is published again; until then a late forward still finds them.
 local function without_closed(list)
-    while list[1] and list[1].closed do
+    while list[1] and (list[1].closed or #list >= MOST_ALIKE) do
         table.remove(list, 1)
     end
 end
 
 -- A publish reaches the broker. `request` is its record among the requests, if it is to be acknowledged.
 function forwards.publish(state, content, topic, frame, due, retain, request)
-    local publish = { frame = frame, content = content, due = due, request = request }
+    local publish = { frame = frame, content = content, due = due, request = request, left = due.total }
+    publish.closed = due.total == 0
     results.due[frame] = due.total
     if request then
         request.due, request.publish = due.total, publish
@@ -75,6 +77,10 @@ local function give(publish, endpoint, frame)
     end
     local count = (got[endpoint] or 0) + 1
     got[endpoint] = count
+    publish.left = publish.left - 1
+    if publish.left == 0 then
+        publish.closed = true
+    end
     results.add_forward(publish.frame, frame)
     local frames = publish.due.frames[endpoint]
     if frames then

@@ -1,0 +1,32 @@
+"""Which of many filters match a topic: one interface, one index for each way in which wildcards span topics.
+
+No regular expressions anywhere: a filter comes from the network, and `a(` or `(a+)+b` must be plain characters.
+
+    >>> from pcap_tools import load_dialect
+    >>> index = index_for(load_dialect("colon").spec.topics)
+    >>> for text in (b"home/*", b"*/fan", b"home/fan", b"home/room"):
+    ...     index.add(text)
+    >>> sorted(index.matching(b"home/fan"))
+    [b'*/fan', b'home/*', b'home/fan']
+"""
+
+from pcap_tools.dialect.spec import TopicsSpec
+from pcap_tools.errors import TopicsharkError
+from reference_broker.topic_index.interface import TopicIndex
+from reference_broker.topic_index.levels import LevelIndex
+from reference_broker.topic_index.runs import RunIndex
+
+__all__ = ["LevelIndex", "RunIndex", "TopicIndex", "index_for"]
+
+
+def index_for(topics: TopicsSpec) -> TopicIndex:
+    """An empty index that understands the wildcards of a dialect."""
+    spans = set(topics.wildcards.values())
+    wildcards = {text.encode(): span for text, span in topics.wildcards.items()}
+    if spans <= {"any-run", "all"}:
+        return RunIndex(wildcards, topics.case_sensitive)
+    if "any-run" in spans:
+        raise TopicsharkError("a dialect cannot have wildcards that cross levels and wildcards of levels together")
+    if not topics.separator:
+        raise TopicsharkError("wildcards of levels need a separator")
+    return LevelIndex(wildcards, topics.separator.encode(), topics.case_sensitive)
