@@ -28,6 +28,7 @@ local POWER = { [0] = 1 } -- integers in Lua 5.3 and later, where 2^n would be a
 for bit = 1, 48 do
     POWER[bit] = POWER[bit - 1] * 2
 end
+numbers.POWER = POWER
 
 -- The decimal digits of high * 2^32 + low, by long division of 16-bit limbs.
 local function decimal(high, low)
@@ -1844,6 +1845,2071 @@ for place, dialect in ipairs(ts.dialects) do
         form.by_first_byte = by_first_byte(form)
     end
 end
+end)(shared)
+
+-- ==================== 32_topics.lua ================================================================================
+;(function(...)
+-- Does a filter match a topic? By the dialect's wildcards, without regular expressions, in bounded time.
+--
+-- any-run      any characters, across levels, at any place
+-- one-level    exactly one level
+-- rest-levels  this and all deeper levels, and none; the last level of the filter
+-- any-levels   any number of levels, and none
+-- all          as the whole filter: every topic
+local ts = ...
+local find, sub, gsub, lower = string.find, string.sub, string.gsub, string.lower
+
+local topics = {}
+ts.topics = topics
+
+local function split(text, separator)
+    local parts, from = {}, 1
+    if not separator or separator == "" then
+        return { text }
+    end
+    while true do
+        local first, last = find(text, separator, from, true)
+        if not first then
+            parts[#parts + 1] = sub(text, from)
+            return parts
+        end
+        parts[#parts + 1] = sub(text, from, first - 1)
+        from = last + 1
+    end
+end
+
+-- `pieces` are the literal parts between any-run marks. Taking each at its first place is right: no backtracking.
+local function matches_pieces(pieces, text)
+    local count = #pieces
+    local head = pieces[1]
+    if count == 1 then
+        return text == head
+    end
+    if sub(text, 1, #head) ~= head then
+        return false
+    end
+    local at = #head + 1
+    for index = 2, count - 1 do
+        local _, last = find(text, pieces[index], at, true)
+        if not last then
+            return false
+        end
+        at = last + 1
+    end
+    local tail = pieces[count]
+    return #text - #tail + 1 >= at and sub(text, #text - #tail + 1) == tail
+end
+
+-- The levels of a filter against those of a topic. Only the last any-levels seen has to be tried again.
+local function matches_levels(wanted, levels, spans)
+    local f, t, retry_f, retry_t = 1, 1, nil, nil
+    while t <= #levels do
+        local level = wanted[f]
+        local span = level and spans[level]
+        if span == "any-levels" then
+            retry_f, retry_t, f = f, t, f + 1
+        elseif span == "rest-levels" then
+            return true
+        elseif level and (span == "one-level" or level == levels[t]) then
+            f, t = f + 1, t + 1
+        elseif retry_f then
+            f, retry_t = retry_f + 1, retry_t + 1
+            t = retry_t
+        else
+            return false
+        end
+    end
+    while wanted[f] and (spans[wanted[f]] == "any-levels" or spans[wanted[f]] == "rest-levels") do
+        f = f + 1
+    end
+    return wanted[f] == nil
+end
+
+local function mark_of(spans, wanted)
+    for mark, span in pairs(spans) do
+        if span == wanted then
+            return mark
+        end
+    end
+    return nil
+end
+
+-- A function that says whether a topic matches this filter.
+function topics.matcher(rules, filter)
+    local spans, fold = rules.wildcards or {}, not rules.case_sensitive
+    if spans[filter] == "all" then
+        return function()
+            return true
+        end
+    end
+    filter = fold and lower(filter) or filter
+    local any_run = mark_of(spans, "any-run")
+    if any_run then
+        local pieces = split(filter, any_run)
+        return function(topic)
+            return matches_pieces(pieces, fold and lower(topic) or topic)
+        end
+    end
+    local wanted = split(filter, rules.separator)
+    return function(topic)
+        return matches_levels(wanted, split(fold and lower(topic) or topic, rules.separator), spans)
+    end
+end
+
+-- Does a published topic hold a wildcard? A mark for levels counts only as a whole level.
+function topics.has_wildcard(rules, topic)
+    for mark, span in pairs(rules.wildcards or {}) do
+        if span == "any-run" then
+            if find(topic, mark, 1, true) then
+                return true
+            end
+        elseif span == "all" then
+            if topic == mark then
+                return true
+            end
+        else
+            for _, level in ipairs(split(topic, rules.separator)) do
+                if level == mark then
+                    return true
+                end
+            end
+        end
+    end
+    return false
+end
+
+-- The topic under which a publish is passed on.
+function topics.without(topic, word)
+    local first, last = find(topic, word, 1, true)
+    if not first then
+        return topic
+    end
+    return sub(topic, 1, first - 1) .. sub(topic, last + 1)
+end
+
+-- A pattern with `*` of a preference, as the user types it.
+function topics.pattern(text)
+    local trimmed = gsub(text, "^%s*(.-)%s*$", "%1")
+    return topics.matcher({ wildcards = { ["*"] = "any-run" }, case_sensitive = true }, trimmed)
+end
+end)(shared)
+
+-- ==================== 34_evidence.lua ==============================================================================
+;(function(...)
+-- How surely is a datagram of a dialect? The evidence in bits: random bytes would decode so one time in 2^bits.
+--
+-- A one-byte ACK has some 5 bits, `home/room:20` behind a type and a retain byte more than 30. Used to claim traffic on
+-- unknown ports, and to choose between dialects that share a port.
+local ts = ...
+local find, floor, log, min = string.find, math.floor, math.log, math.min
+
+local evidence = { ENOUGH = 24 }
+ts.evidence = evidence
+
+local PRINTABLE_BITS = 1.4 -- log2(256 / 96) a character, for at most this many of them:
+local MOST_CHARACTERS = 32
+
+local function log2(value)
+    return log(value) / log(2)
+end
+
+local function bits_of_choice(step, choices)
+    local width = step.kind == "bits" and step.bits or 8 * (step.size or 1)
+    return width - log2(choices)
+end
+
+-- What one step proves by itself, whatever its value.
+local function bits_of_step(step)
+    if step.kind == "magic" then
+        return 8 * step.size
+    elseif step.guards then
+        if step.is_number then
+            return bits_of_choice(step, #step.guards)
+        end
+        return 8 * #step.guards[1] - log2(#step.guards)
+    elseif step.allowed then
+        local count = 0
+        for _ in pairs(step.allowed) do
+            count = count + 1
+        end
+        return bits_of_choice(step, count)
+    elseif step.kind == "digits" then
+        return step.size * log2(256 / 10)
+    elseif step.counts == "rest" or step.counts == "datagram" then
+        return 8 * step.size
+    elseif step.extent == "until" and not step.or_end then
+        return 4
+    elseif step.extent == "prefix" then
+        return step.is_last and 8 * step.size or 4
+    end
+    return 0
+end
+
+for _, dialect in ipairs(ts.dialects) do
+    for _, form in ipairs(dialect.forms) do
+        for _, layout in ipairs(form.layouts) do
+            for _, step in ipairs(layout.steps) do
+                step.evidence = bits_of_step(step)
+            end
+        end
+    end
+end
+
+-- The bits for a decoded datagram; 0 if it has an error, or a text that nobody could read. Readable bytes are text.
+function evidence.of(w)
+    if w.error or not w.selected then
+        return 0
+    end
+    local bits = -log2(#w.form.layouts)
+    for index = 1, w.count do
+        local step = w.layout.steps[index]
+        bits = bits + step.evidence
+        if (step.kind == "text" or step.kind == "bytes") and not step.guards then
+            local value = w.values[index]
+            if not find(value, "[\0-\8\11\12\14-\31\127]") then
+                bits = bits + PRINTABLE_BITS * min(#value, MOST_CHARACTERS)
+            elseif step.kind == "text" then
+                return 0
+            end
+        end
+    end
+    return floor(bits)
+end
+
+-- How well the ports suit a dialect: 2 if one end is a broker's and the other a client's, 1 if only the broker's is
+-- known, else 0. Two dialects that share ports seldom share both ends.
+function evidence.of_ports(dialect, sport, dport)
+    local brokers, clients = dialect.broker_ports, dialect.client_ports
+    if (brokers[dport] and clients[sport]) or (brokers[sport] and clients[dport]) then
+        return 2
+    end
+    return brokers[dport] ~= brokers[sport] and 1 or 0
+end
+end)(shared)
+
+-- ==================== 40_results.lua ===============================================================================
+;(function(...)
+-- What tracking found out, by frame number. Written on the first pass over a file, only read later.
+--
+-- Plain arrays of numbers instead of one table a frame: a capture of a million messages stays small and quick.
+local ts = ...
+
+local results = {}
+ts.results = results
+
+local COLUMNS = {
+    "dialect", -- place of the dialect that was chosen, where ports alone do not tell
+    "link", -- of a request its ACK's frame (0: none yet), of an ACK the request's frame
+    "is_ack", -- true for ACKs
+    "quality", -- of the match, on the ACK
+    "ack_time", -- seconds from request to ACK, on both
+    "resend_of",
+    "resend_differs", -- true where a resend is not the same bytes
+    "copy_of",
+    "forward_of",
+    "first_forward", -- of a publish
+    "last_forward",
+    "next_forward", -- of a forward: the next one of the same publish
+    "fanout", -- how many forwards a publish has
+    "due", -- how many it should have by the subscriptions seen
+    "subscribed_in",
+    "unexpected", -- a forward that no subscription explains: "filter" or "subscriber"
+    "topic_name", -- the name behind a topic number
+    "wants_no_ack", -- a request with the id 0
+}
+
+function results.reset()
+    for _, column in ipairs(COLUMNS) do
+        results[column] = {}
+    end
+end
+
+results.reset()
+
+-- A forward at the end of its publish's list.
+function results.add_forward(publish, frame)
+    local last = results.last_forward[publish]
+    if last then
+        results.next_forward[last] = frame
+    else
+        results.first_forward[publish] = frame
+    end
+    results.last_forward[publish] = frame
+    results.forward_of[frame] = publish
+    results.fanout[publish] = (results.fanout[publish] or 0) + 1
+end
+end)(shared)
+
+-- ==================== 42_copies.lua ================================================================================
+;(function(...)
+-- Which datagrams are only copies made by capturing on several interfaces. The twin of pcap_tools/capture/copies.py.
+--
+-- A copy has the addresses, ports, IP id and bytes of the first one, comes within a millisecond of it, and was seen at
+-- another place (packet type and interface). Once a group has two places, a non-zero IP id is proof enough.
+local ts = ...
+local abs = math.abs
+
+local copies = {}
+ts.copies = copies
+
+local WINDOW = 0.001 + 1e-9 -- seconds; the times are doubles
+local MOST_GROUPS = 8192
+
+local groups, older, count, began
+
+function copies.reset()
+    groups, older, count, began = {}, {}, 0, 0
+end
+
+copies.reset()
+
+-- Two generations of groups: what is in neither is older than the window.
+local function forget(now)
+    if abs(now - began) > WINDOW or count >= MOST_GROUPS then
+        groups, older, count, began = {}, groups, 0, now
+    end
+end
+
+local function belongs(group, now, place, ip_id)
+    if abs(now - group.time) > WINDOW then
+        return false
+    elseif place ~= group.place then
+        group.spread = true
+        return true
+    end
+    return group.spread and ip_id ~= nil and ip_id ~= 0
+end
+
+-- The frame that this one repeats, or nil. `key` says addresses, ports and bytes, `place` where it was seen.
+function copies.copy_of(key, frame, now, place, ip_id)
+    forget(now)
+    if ip_id then
+        key = key .. "\0" .. ip_id
+    end
+    local group = groups[key] or older[key]
+    if group and belongs(group, now, place, ip_id) then
+        return group.frame
+    end
+    groups[key] = { frame = frame, time = now, place = place }
+    count = count + 1
+    return nil
+end
+end)(shared)
+
+-- ==================== 44_parties.lua ===============================================================================
+;(function(...)
+-- Who is the broker? Whoever receives subscriptions and sends what only brokers send; else the ports say it.
+local ts = ...
+
+local parties = {}
+ts.parties = parties
+
+local TO, FROM = "to the broker", "from the broker"
+parties.TO, parties.FROM = TO, FROM
+
+for _, dialect in ipairs(ts.dialects) do
+    dialect.broker_ports, dialect.client_ports = {}, {}
+    for role, ports in pairs(dialect.ports) do
+        for _, port in ipairs(ports) do
+            dialect[role == "broker" and "broker_ports" or "client_ports"][port] = true
+        end
+    end
+end
+
+-- `brokers` counts the evidence for each endpoint, `hosts` for each address.
+function parties.new()
+    return { brokers = {}, hosts = {} }
+end
+
+local function vote(known, endpoint, address)
+    known.brokers[endpoint] = (known.brokers[endpoint] or 0) + 1
+    known.hosts[address] = true
+end
+
+-- What the message itself says about its direction.
+local function told(layout)
+    local sender = layout.sender
+    if sender then
+        return sender == "broker" and FROM or TO
+    elseif layout.meaning == "subscribe" or layout.meaning == "unsubscribe" then
+        return TO
+    elseif layout.meaning == "deliver" then
+        return FROM
+    end
+    return nil
+end
+
+local function by_ports(dialect, sport, dport)
+    local broker_ports = dialect.broker_ports
+    if broker_ports[dport] and not broker_ports[sport] then
+        return TO
+    elseif broker_ports[sport] and not broker_ports[dport] then
+        return FROM
+    end
+    return nil
+end
+
+-- Which way a message goes. A publish between strangers is taken for one to the broker.
+function parties.direction(known, dialect, layout, from, to)
+    local way = told(layout)
+    if way == TO then
+        vote(known, to.endpoint, to.address)
+        return TO
+    elseif way == FROM then
+        vote(known, from.endpoint, from.address)
+        return FROM
+    end
+    local source, target = known.brokers[from.endpoint], known.brokers[to.endpoint]
+    if source and target then
+        return target >= source and TO or FROM
+    elseif target then
+        return TO
+    elseif source then
+        return FROM
+    elseif dialect.broker.forward_from == "ephemeral" and known.hosts[from.address] then
+        return FROM
+    end
+    return by_ports(dialect, from.port, to.port) or (layout.meaning == "ack" and FROM or TO)
+end
+end)(shared)
+
+-- ==================== 46_subscriptions.lua =========================================================================
+;(function(...)
+-- Which subscriptions are active at a broker, and which of them a topic matches.
+local ts = ...
+local topics = ts.topics
+
+local subscriptions = {}
+ts.subscriptions = subscriptions
+
+function subscriptions.new(dialect)
+    return {
+        rules = dialect.topics,
+        copies = dialect.broker.copies,
+        filters = {}, -- filter -> { matches, subscribers = { endpoint -> list of frames } }
+        known = {}, -- endpoint -> true once it subscribed to anything
+        latest = {}, -- endpoint -> its latest subscription, for retained messages
+        matched = {}, -- topic -> what `due` gives, until a subscription changes
+    }
+end
+
+function subscriptions.add(subs, filter, endpoint, frame)
+    local entry = subs.filters[filter]
+    if not entry then
+        entry = { matches = topics.matcher(subs.rules, filter), subscribers = {} }
+        subs.filters[filter] = entry
+    end
+    local frames = entry.subscribers[endpoint]
+    if not frames then
+        entry.subscribers[endpoint] = { frame }
+        subs.matched = {}
+    elseif subs.copies == "per-subscription" then
+        frames[#frames + 1] = frame
+        subs.matched = {}
+    end
+    subs.known[endpoint] = true
+    subs.latest[endpoint] = { frame = frame, matches = entry.matches }
+end
+
+function subscriptions.remove(subs, filter, endpoint)
+    local entry = subs.filters[filter]
+    if entry and entry.subscribers[endpoint] then
+        entry.subscribers[endpoint] = nil
+        if next(entry.subscribers) == nil then
+            subs.filters[filter] = nil
+        end
+        subs.matched = {}
+    end
+end
+
+local function matches_any(entry, names)
+    for _, name in ipairs(names) do
+        if entry.matches(name) then
+            return true
+        end
+    end
+    return false
+end
+
+-- Who gets a message on this topic: { total, frames = { endpoint -> the SUBSCRIBE frame of each copy } }.
+-- `names` are the topic's names where it is a number that was given more than one.
+function subscriptions.due(subs, topic, names)
+    local due = subs.matched[topic]
+    if due then
+        return due
+    end
+    due = { total = 0, frames = {} }
+    for _, entry in pairs(subs.filters) do
+        local hit
+        if names then
+            hit = matches_any(entry, names)
+        else
+            hit = entry.matches(topic)
+        end
+        if hit then
+            for endpoint, frames in pairs(entry.subscribers) do
+                local mine = due.frames[endpoint] or {}
+                due.frames[endpoint] = mine
+                for _, frame in ipairs(frames) do
+                    if subs.copies ~= "per-subscriber" or not mine[1] then
+                        mine[#mine + 1] = frame
+                        due.total = due.total + 1
+                    elseif frame < mine[1] then
+                        mine[1] = frame
+                    end
+                end
+            end
+        end
+    end
+    for _, frames in pairs(due.frames) do
+        table.sort(frames)
+    end
+    subs.matched[topic] = due
+    return due
+end
+end)(shared)
+
+-- ==================== 48_acks.lua ==================================================================================
+;(function(...)
+-- Which ACK answers which request.
+--
+-- One queue of outstanding requests for each (requester, responder). An ACK with an id, an echo or a nested copy finds
+-- its request by that. One without answers the oldest request that its anchors allow: a broker sends the forwards and
+-- the ACK of one request in the dialect's fixed order, so the forwards around an ACK say whose it is.
+--
+-- Quality of a match: exact (one outstanding, sent once), anchored (several, the forwards decide), resent (sent more
+-- than once: which send was answered is unknown), queued (several, by order only), none (nothing outstanding).
+local ts = ...
+local results = ts.results
+local byte, find, sub, concat = string.byte, string.find, string.sub, table.concat
+
+local acks = {}
+ts.acks = acks
+
+local MOST_OUTSTANDING = 512
+local LONG = 256
+
+-- -- what the tables say, made ready ---------------------------------------------------------------------------------
+
+local function set_of(list)
+    local set = {}
+    for _, name in ipairs(list) do
+        set[name] = true
+    end
+    return set
+end
+
+-- The steps that make two sends of a request the same one: no constants, no lengths, nothing a resend may change.
+local function identity_steps(layout, may_change)
+    local kept = {}
+    for index, step in ipairs(layout.steps) do
+        local constant = step.kind == "magic" or (step.guards and #step.guards == 1)
+        if not constant and not step.counts and not may_change[step.name] then
+            kept[#kept + 1] = index
+        end
+    end
+    return kept
+end
+
+local function prepare(dialect)
+    local may_change, nothing, answered, owed = set_of(dialect.client.may_change), {}, {}, set_of(dialect.client.acks)
+    dialect.id_of_acks = nil
+    for _, form in ipairs(dialect.forms) do
+        for _, layout in ipairs(form.layouts) do
+            layout.identity = identity_steps(layout, may_change)
+            layout.echo = identity_steps(layout, nothing)
+            dialect.has_echoes = dialect.has_echoes or layout.acks_by == "echo"
+            if layout.meaning == "ack" then
+                layout.answers = set_of(layout.acks)
+                layout.answers_any = layout.answers.any or false
+                answered[#answered + 1] = layout
+                if layout.acks_by_step then
+                    dialect.id_of_acks = layout.acks_by
+                end
+            end
+        end
+    end
+
+    local function is_answered(message, by_broker)
+        for _, ack in ipairs(answered) do
+            local can = ack.sender == nil or (ack.sender == "broker") == by_broker
+            if can and (ack.answers_any or ack.answers[message]) then
+                return true
+            end
+        end
+        return false
+    end
+    for _, form in ipairs(dialect.forms) do
+        for _, layout in ipairs(form.layouts) do
+            local asks = layout.meaning ~= "ack"
+            layout.is_echoed = dialect.has_echoes
+            layout.broker_answers = asks and is_answered(layout.message, true)
+            layout.client_answers = asks and owed[layout.message] and is_answered(layout.message, false) or false
+            layout.id_step = nil
+            for index, step in ipairs(layout.steps) do
+                if step.name == dialect.id_of_acks then
+                    layout.id_step = index
+                end
+            end
+        end
+    end
+end
+
+for _, dialect in ipairs(ts.dialects) do
+    prepare(dialect)
+end
+
+-- -- keys ---------------------------------------------------------------------------------------------------------
+
+local function checksum(text)
+    local sum = 0
+    for at = 1, #text - 3, 4 do
+        local a, b, c, d = byte(text, at, at + 3)
+        sum = (sum * 31 + a + b * 7 + c * 61 + d * 509) % 4294967291
+    end
+    return sum
+end
+
+-- A text that stands for a long one, so that what is remembered does not grow with the messages' sizes.
+function acks.short(text)
+    if #text <= LONG then
+        return text
+    end
+    return sub(text, 1, 96) .. sub(text, -64) .. "\0" .. #text .. "\0" .. checksum(text)
+end
+
+local buffer = {}
+local function joined(w, steps)
+    local count = 0
+    for place = 1, #steps do
+        local index = steps[place]
+        if index <= w.count then
+            count = count + 1
+            buffer[count] = w.values[index]
+        end
+    end
+    if count == 1 then
+        return acks.short(buffer[1] .. "")
+    end
+    return acks.short(concat(buffer, "\0", 1, count))
+end
+
+-- -- queues -------------------------------------------------------------------------------------------------------
+
+function acks.new()
+    return {}
+end
+
+local function queue_of(queues, key)
+    local queue = queues[key]
+    if not queue then
+        queue = { first = 1, last = 0, size = 0, same = {} }
+        queues[key] = queue
+    end
+    return queue
+end
+
+local function drop(queue, request)
+    request.done = true
+    queue.size = queue.size - 1
+    if queue.same[request.identity] == request then
+        queue.same[request.identity] = nil
+    end
+    while queue.first <= queue.last and queue[queue.first].done do
+        queue[queue.first] = nil
+        queue.first = queue.first + 1
+    end
+end
+
+-- A request is sent. Gives its record and whether this is a resend of it.
+function acks.request(queues, key, w, data, frame, now, may_resend)
+    local queue = queue_of(queues, key)
+    local layout = w.layout
+    local identity = layout.message .. "\0" .. joined(w, layout.identity)
+    local before = may_resend and queue.same[identity]
+    if before then
+        before.sends, before.last_frame = before.sends + 1, frame
+        results.resend_of[frame] = before.frame
+        if acks.short(data) ~= before.data then
+            results.resend_differs[frame] = true
+        end
+        return before, true
+    end
+    local id = layout.id_step and layout.id_step <= w.count and w.values[layout.id_step] or nil
+    local request = {
+        frame = frame,
+        last_frame = frame,
+        time = now,
+        message = layout.message,
+        identity = identity,
+        data = acks.short(data),
+        echo = layout.is_echoed and joined(w, layout.echo),
+        id = id,
+        name = w.topic or w.filter,
+        sends = 1,
+        acks = 0,
+        queue = queue,
+        due = false,
+        publish = false,
+        done = false,
+    }
+    results.link[frame] = 0
+    if id == 0 then
+        results.wants_no_ack[frame] = true
+    end
+    queue.last = queue.last + 1
+    queue[queue.last] = request
+    queue.size = queue.size + 1
+    queue.same[identity] = request
+    if queue.size > MOST_OUTSTANDING then
+        drop(queue, queue[queue.first])
+    end
+    return request, false
+end
+
+-- Does this ACK, by what it carries, fit this request?
+local function fits(layout, w, data, request)
+    if not (layout.answers_any or layout.answers[request.message]) then
+        return false
+    elseif layout.acks_by == "order" then
+        return true
+    elseif layout.acks_by == "echo" then
+        return request.echo == w.echo_key
+    elseif layout.acks_by == "copy" then
+        return #request.data <= LONG and find(data, request.data, 1, true) ~= nil
+    end
+    return layout.acks_by_step <= w.count and request.id == w.values[layout.acks_by_step]
+end
+
+local function settle(request, frame, now, quality)
+    request.acks = request.acks + 1
+    request.queue.answered = request
+    results.link[frame], results.quality[frame] = request.frame, quality
+    results.ack_time[frame] = now - request.time
+    if request.acks == 1 then
+        results.link[request.frame], results.ack_time[request.frame] = frame, now - request.time
+        results.link[request.last_frame] = frame
+    end
+end
+
+-- Of several outstanding requests: the one whose forwards the broker has just sent, else one that has none to send.
+local function anchored(candidates, last_served)
+    for _, request in ipairs(candidates) do
+        if request == last_served then
+            return request
+        end
+    end
+    if candidates[1].due == 0 then
+        return nil
+    end
+    for _, request in ipairs(candidates) do
+        if request.due == 0 then
+            return request
+        end
+    end
+    return nil
+end
+
+-- An ACK comes. Gives the request that it answers, or nil. `forwards_first` says the order in which the broker sends,
+-- `last_served` is the request to which its last forward belonged.
+function acks.answer(queues, key, w, data, frame, now, forwards_first, last_served)
+    local queue = queue_of(queues, key)
+    local layout = w.layout
+    w.echo_key = layout.acks_by == "echo" and joined(w, layout.echo) or nil
+    results.is_ack[frame] = true
+    local candidates = {}
+    for place = queue.first, queue.last do
+        local request = queue[place]
+        if not request.done and fits(layout, w, data, request) then
+            candidates[#candidates + 1] = request
+        end
+    end
+    local chosen, quality = candidates[1], "exact"
+    if #candidates > 1 and layout.acks_by == "order" then
+        quality = "queued"
+        local anchor = forwards_first and anchored(candidates, last_served)
+        if anchor then
+            chosen, quality = anchor, "anchored"
+        end
+    end
+    if not chosen then
+        local last = queue.answered
+        if last and last.sends > last.acks and fits(layout, w, data, last) then -- one more ACK to a resend
+            settle(last, frame, now, "resent")
+            return last
+        end
+        results.link[frame], results.quality[frame] = 0, "none"
+        return nil
+    end
+    if chosen.sends > 1 then
+        quality = "resent"
+    end
+    settle(chosen, frame, now, quality)
+    chosen.ack_frame, chosen.ack_at = frame, now
+    drop(queue, chosen)
+    return chosen
+end
+
+-- Where the ACK goes first: the forward after it belongs to `served`, so the ACK was for that request.
+function acks.correct(guess, served)
+    if guess == served then
+        if results.quality[guess.ack_frame] == "queued" then
+            results.quality[guess.ack_frame] = "anchored"
+        end
+        return
+    end
+    if served.done or guess.queue ~= served.queue or results.quality[guess.ack_frame] ~= "queued" then
+        return
+    end
+    local queue, frame, now = guess.queue, guess.ack_frame, guess.ack_at
+    drop(queue, served)
+    guess.done, guess.acks = false, 0
+    queue.first = queue.first - 1 -- back to its place as the oldest
+    queue[queue.first] = guess
+    queue.size = queue.size + 1
+    queue.same[guess.identity] = guess
+    results.link[guess.frame], results.ack_time[guess.frame] = 0, nil
+    settle(served, frame, now, "anchored")
+    served.ack_frame, served.ack_at = frame, now
+end
+end)(shared)
+
+-- ==================== 50_forwards.lua ==============================================================================
+;(function(...)
+-- Which forward belongs to which publish, and to which subscription.
+--
+-- A publish is remembered by its content (topic and payload). A forward belongs to the oldest open publish of the same
+-- content that still owes its receiver a copy; else it is a retained message; else nobody subscribed to it.
+local ts = ...
+local results, subscriptions = ts.results, ts.subscriptions
+
+local forwards = {}
+ts.forwards = forwards
+
+local MOST_OPEN = 4096 -- publishes that are remembered at one time,
+local MOST_ALIKE = 64 -- and of the same content
+
+function forwards.new()
+    return { by_content = {}, ring = {}, place = 0, retained = {} }
+end
+
+local function forget(state, publish)
+    local list = state.by_content[publish.content]
+    if list then
+        for index, other in ipairs(list) do
+            if other == publish then
+                table.remove(list, index)
+                break
+            end
+        end
+        if not list[1] then
+            state.by_content[publish.content] = nil
+        end
+    end
+end
+
+-- Closed publishes leave when the same content is published again; until then a late forward still finds them.
+local function without_closed(list)
+    while list[1] and (list[1].closed or #list >= MOST_ALIKE) do
+        table.remove(list, 1)
+    end
+end
+
+-- A publish reaches the broker. `request` is its record among the requests, if it is to be acknowledged.
+function forwards.publish(state, content, topic, frame, due, retain, request)
+    local publish = { frame = frame, content = content, due = due, request = request, left = due.total }
+    publish.closed = due.total == 0
+    results.due[frame] = due.total
+    if request then
+        request.due, request.publish = due.total, publish
+    end
+    local list = state.by_content[content]
+    if not list then
+        list = {}
+        state.by_content[content] = list
+    end
+    without_closed(list)
+    list[#list + 1] = publish
+    state.place = state.place % MOST_OPEN + 1
+    local oldest = state.ring[state.place]
+    if oldest then
+        forget(state, oldest)
+    end
+    state.ring[state.place] = publish
+    if retain then
+        state.retained[topic] = publish
+    end
+    return publish
+end
+
+-- A resend may be served again: what the first send still owed is owed by this one.
+function forwards.supersede(publish)
+    publish.closed = true
+end
+
+local function give(publish, endpoint, frame)
+    local got = publish.got
+    if not got then
+        got = {}
+        publish.got = got
+    end
+    local count = (got[endpoint] or 0) + 1
+    got[endpoint] = count
+    publish.left = publish.left - 1
+    if publish.left == 0 then
+        publish.closed = true
+    end
+    results.add_forward(publish.frame, frame)
+    local frames = publish.due.frames[endpoint]
+    if frames then
+        results.subscribed_in[frame] = frames[count] or frames[#frames]
+    end
+    return publish
+end
+
+local function owes(publish, endpoint)
+    local frames = publish.due.frames[endpoint]
+    return frames and (publish.got and publish.got[endpoint] or 0) < #frames
+end
+
+local function retained_for(state, subs, content, topic, endpoint)
+    local publish, latest = state.retained[topic], subs.latest[endpoint]
+    if publish and latest and publish.content == content and latest.frame > publish.frame and latest.matches(topic) then
+        return publish, latest
+    end
+    return nil
+end
+
+-- A forward goes to `endpoint`. Gives its publish, or nil where no publish explains it.
+function forwards.forward(state, subs, content, topic, endpoint, frame)
+    local list = state.by_content[content]
+    for index = 1, list and #list or 0 do
+        if not list[index].closed and owes(list[index], endpoint) then
+            return give(list[index], endpoint, frame)
+        end
+    end
+    local publish, latest = retained_for(state, subs, content, topic, endpoint)
+    if publish then
+        results.add_forward(publish.frame, frame)
+        results.subscribed_in[frame] = latest.frame
+        return nil -- it belongs to the SUBSCRIBE, and anchors no publish
+    end
+    publish = list and list[#list]
+    local is_subscribed = publish and publish.due.frames[endpoint] ~= nil
+    if not publish then
+        local due = subscriptions.due(subs, topic)
+        is_subscribed = due.frames[endpoint] ~= nil
+        if is_subscribed then
+            results.subscribed_in[frame] = due.frames[endpoint][1]
+        end
+    end
+    if not is_subscribed then
+        results.unexpected[frame] = subs.known[endpoint] and "filter" or "subscriber"
+    end
+    return publish and give(publish, endpoint, frame)
+end
+end)(shared)
+
+-- ==================== 52_tracking.lua ==============================================================================
+;(function(...)
+-- One message after the other, on the first pass: parties, subscriptions, requests and ACKs, publishes and forwards.
+local ts = ...
+local results, copies, parties, acks, forwards = ts.results, ts.copies, ts.parties, ts.acks, ts.forwards
+local subscriptions, topics, numbers = ts.subscriptions, ts.topics, ts.numbers
+local TO, FROM = parties.TO, parties.FROM
+
+local tracking = {}
+ts.tracking = tracking
+
+local MOST_NAMES = 16 -- of one topic number
+
+local function place_of(list, wanted)
+    for place, duty in ipairs(list or {}) do
+        if duty == wanted then
+            return place
+        end
+    end
+    return nil
+end
+
+for _, dialect in ipairs(ts.dialects) do
+    local order = dialect.broker.order.publish
+    local ack, forward = place_of(order, "ack"), place_of(order, "forward")
+    dialect.forwards_first = ack ~= nil and forward ~= nil and forward < ack
+    dialect.acks_first = ack ~= nil and forward ~= nil and ack < forward
+    dialect.names_by_client = false
+    for _, how in pairs(dialect.broker.forward) do
+        for _, field in ipairs(how.fresh or {}) do
+            dialect.names_by_client = dialect.names_by_client or field == dialect.topics.number
+        end
+    end
+    for _, form in ipairs(dialect.forms) do
+        for _, layout in ipairs(form.layouts) do
+            for index, step in ipairs(layout.steps) do
+                layout.number_step = step.name == dialect.topics.number and index or layout.number_step
+                layout.port_step = step.name == dialect.broker.subscriber_port and index or layout.port_step
+            end
+            layout.names_topics = layout.message == dialect.topics.named_by
+            layout.forward = dialect.broker.forward[layout.message]
+            layout.has_number_topic = layout.topic ~= nil and layout.topic == layout.number_step
+        end
+    end
+end
+
+local sessions
+
+function tracking.reset()
+    sessions = {}
+    results.reset()
+    copies.reset()
+end
+
+tracking.reset()
+
+local function session_of(dialect)
+    local session = sessions[dialect.name]
+    if not session then
+        session = { parties = parties.new(), queues = acks.new(), brokers = {}, names = {} }
+        sessions[dialect.name] = session
+    end
+    return session
+end
+
+local function broker_of(session, dialect, party)
+    local key = dialect.broker.forward_from == "ephemeral" and party.address or party.endpoint
+    local broker = session.brokers[key]
+    if not broker then
+        broker = { subs = subscriptions.new(dialect), forwards = forwards.new() }
+        session.brokers[key] = broker
+    end
+    return broker
+end
+
+-- -- topic numbers and their names -----------------------------------------------------------------------------------
+
+local function names_of(session, dialect, client)
+    local scope = dialect.names_by_client and client.endpoint or ""
+    local names = session.names[scope]
+    if not names then
+        names = {}
+        session.names[scope] = names
+    end
+    return names
+end
+
+local function bind_name(session, dialect, client, number, name, broker)
+    local names = names_of(session, dialect, client)
+    local list = names[number] or {}
+    names[number] = list
+    for _, known in ipairs(list) do
+        if known == name then
+            return
+        end
+    end
+    if #list < MOST_NAMES then
+        list[#list + 1] = name
+        broker.subs.matched = {}
+    end
+end
+
+-- Under which topic the broker files a message, all names of it, and the content by which its forwards are known.
+local function topic_of(session, dialect, w, from, client, forward)
+    local topic, names = w.topic or "", nil
+    local layout = w.layout
+    if dialect.topics.kind == "source-address" then
+        return from.address, nil, acks.short(w.payload or "")
+    end
+    if layout.has_number_topic then
+        names = names_of(session, dialect, client)[w.values[layout.number_step]]
+        if names and dialect.names_by_client then
+            topic = names[#names]
+        end
+    elseif forward and forward.topic_without then
+        topic = topics.without(topic, forward.topic_without)
+    end
+    return topic, names, acks.short(topic .. "\0" .. (w.payload or ""))
+end
+
+-- -- messages by meaning ---------------------------------------------------------------------------------------------
+
+local function request(session, way, w, data, frame, now, from, to)
+    local layout = w.layout
+    local owed = layout.client_answers
+    if way == TO then
+        owed = layout.broker_answers
+    end
+    if not owed then
+        return nil, false
+    end
+    return acks.request(session.queues, from.endpoint .. ">" .. to.endpoint, w, data, frame, now, way == TO)
+end
+
+local function on_publish(session, dialect, broker, w, frame, from, asked, is_resend)
+    local topic, names, content = topic_of(session, dialect, w, from, from, w.layout.forward)
+    if names then
+        results.topic_name[frame] = names[#names]
+    end
+    if is_resend and asked.publish then
+        forwards.supersede(asked.publish)
+    end
+    local due = subscriptions.due(broker.subs, topic, names)
+    local keeps = w.retain and dialect.broker.retained ~= "none"
+    forwards.publish(broker.forwards, content, topic, frame, due, keeps, asked)
+end
+
+local function on_forward(session, dialect, broker, w, frame, to)
+    local topic, names, content = topic_of(session, dialect, w, to, to, nil)
+    if names then
+        results.topic_name[frame] = names[#names]
+    end
+    local publish = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame)
+    local served = publish and publish.request
+    if served and broker.guess then
+        acks.correct(broker.guess, served)
+        broker.guess = nil
+    end
+    broker.last_served = served
+end
+
+local function on_ack(session, dialect, way, w, data, frame, now, from, to)
+    local broker = broker_of(session, dialect, way == TO and to or from)
+    local key = to.endpoint .. ">" .. from.endpoint
+    local first, served = dialect.forwards_first, broker.last_served
+    local answered = acks.answer(session.queues, key, w, data, frame, now, first, served)
+    local layout = w.layout
+    if not answered then
+        return
+    end
+    if layout.number_step and layout.number_step <= w.count and answered.name and dialect.topics.named_by then
+        local client = way == TO and from or to
+        bind_name(session, dialect, client, w.values[layout.number_step], answered.name, broker)
+    end
+    if way == FROM and answered.publish then
+        if dialect.forwards_first then
+            answered.publish.closed = true
+        elseif dialect.acks_first then
+            if broker.acked then
+                broker.acked.closed = true -- the broker has gone on to the next one
+            end
+            broker.acked, broker.guess = answered.publish, answered
+        end
+    end
+end
+
+local function subscriber(w, from)
+    local step = w.layout.port_step
+    if step and step <= w.count then
+        return from.address .. ":" .. numbers.text(w.values[step])
+    end
+    return from.endpoint
+end
+
+-- Takes in one valid message. `from` and `to` are { address, port, endpoint }.
+function tracking.message(dialect, w, data, frame, now, from, to)
+    local session, layout, meaning = session_of(dialect), w.layout, w.meaning
+    local way = parties.direction(session.parties, dialect, layout, from, to)
+    if meaning == "ack" then
+        return on_ack(session, dialect, way, w, data, frame, now, from, to)
+    end
+    local broker = broker_of(session, dialect, way == TO and to or from)
+    local asked, is_resend = request(session, way, w, data, frame, now, from, to)
+    if meaning == "publish" and way == TO then
+        on_publish(session, dialect, broker, w, frame, from, asked, is_resend)
+    elseif meaning == "publish" or meaning == "deliver" then
+        on_forward(session, dialect, broker, w, frame, to)
+    elseif meaning == "subscribe" and w.filter and not is_resend then
+        subscriptions.add(broker.subs, w.filter, subscriber(w, from), frame)
+    elseif meaning == "unsubscribe" and w.filter then
+        subscriptions.remove(broker.subs, w.filter, subscriber(w, from))
+    end
+    if layout.names_topics and w.topic and layout.number_step then
+        bind_name(session, dialect, way == TO and from or to, w.values[layout.number_step], w.topic, broker)
+    end
+end
+end)(shared)
+
+-- ==================== 60_fields.lua ================================================================================
+;(function(...)
+-- The fields: the common ones, and each dialect's own as pubsub.<dialect>.<field>.
+local ts = ...
+if not rawget(_G, "Proto") then
+    return -- outside of Wireshark there is only the decoding
+end
+
+local POWER = ts.numbers.POWER
+
+local proto = Proto("pubsub", "Publish/Subscribe")
+local fields = {}
+ts.proto, ts.fields = proto, fields
+
+local function define(key, make, name, ...)
+    fields[key] = make("pubsub." .. key, name, ...)
+end
+
+define("dialect", ProtoField.string, "Dialect")
+define("form", ProtoField.string, "Form")
+define("message", ProtoField.string, "Message")
+define("meaning", ProtoField.string, "Meaning")
+define("topic", ProtoField.string, "Topic")
+define("topic_name", ProtoField.string, "Topic name", base.NONE, "The name behind a topic number")
+define("filter", ProtoField.string, "Filter")
+define("retain", ProtoField.bool, "Retain")
+define("payload", ProtoField.bytes, "Payload")
+define("payload_text", ProtoField.string, "Payload as text")
+define("padding", ProtoField.uint32, "Padding", base.DEC, nil, nil, "NULs after the message")
+define("error", ProtoField.string, "Error")
+define("error_offset", ProtoField.uint32, "Error offset", base.DEC)
+define("ack_in", ProtoField.framenum, "ACK in", base.NONE, frametype.RESPONSE)
+define("ack_to", ProtoField.framenum, "ACK to", base.NONE, frametype.REQUEST)
+define("ack_time", ProtoField.relative_time, "Time to ACK")
+define("ack_quality", ProtoField.string, "Quality of the match")
+define("resend_of", ProtoField.framenum, "Resend of", base.NONE, frametype.RETRANS_PREV)
+define("copy_of", ProtoField.framenum, "Copy of", base.NONE, frametype.NONE)
+define("forward_of", ProtoField.framenum, "Forward of", base.NONE, frametype.REQUEST)
+define("forwarded_in", ProtoField.framenum, "Forwarded in", base.NONE, frametype.RESPONSE)
+define("fanout", ProtoField.uint32, "Fan-out", base.DEC, nil, nil, "How many forwards this publish has")
+define("subscribed_in", ProtoField.framenum, "Subscribed in", base.NONE, frametype.NONE)
+
+-- -- the dialects' own -----------------------------------------------------------------------------------------------
+
+local BITS_OF = { "UINT8", "UINT16", "UINT24", "UINT32" }
+
+-- What a step needs of a field: its type, and for bits in at most four bytes the mask.
+local function shape_of(step)
+    if step.kind == "text" then
+        return { type = ftypes.STRING, sort = "text" }
+    elseif not step.is_number then
+        return { type = ftypes.BYTES, sort = "bytes" }
+    elseif step.kind == "bits" and step.size <= 4 then
+        local mask = 0
+        for bit = step.shift, step.shift + step.bits - 1 do
+            mask = mask + POWER[bit]
+        end
+        return { type = ftypes[BITS_OF[step.size]], sort = "number", mask = mask }
+    end
+    local long = step.size > 4 and (step.kind ~= "digits" or step.size > 9)
+    if step.kind == "int" then
+        return { type = long and ftypes.INT64 or ftypes.INT32, sort = "number", signed = true, long = long }
+    end
+    return { type = long and ftypes.UINT64 or ftypes.UINT32, sort = "number", long = long }
+end
+
+-- Two shapes of one name, in two forms or messages: numbers of any size become one field of 64 bits.
+local function merged(one, other)
+    if one.type == other.type and one.mask == other.mask then
+        return one
+    end
+    local signed, type64 = one.signed or other.signed, ftypes.UINT64
+    if signed then
+        type64 = ftypes.INT64
+    end
+    return { type = type64, sort = "number", signed = signed, long = true }
+end
+
+local function add_names(names, step, message)
+    for value, name in pairs(step.names or {}) do
+        if type(value) == "number" then
+            names[value] = names[value] or name
+        end
+    end
+    if step.guards and #step.guards <= 2 and step.is_number and not step.names then
+        for _, value in ipairs(step.guards) do
+            names[value] = names[value] or message
+        end
+    end
+end
+
+local function title_of(name)
+    local words = name:gsub("_", " ")
+    return words:sub(1, 1):upper() .. words:sub(2)
+end
+
+local function value_string(shape, names)
+    if shape.sort ~= "number" or shape.signed or next(names) == nil then
+        return nil
+    end
+    for value in pairs(names) do
+        if value < 0 or value >= 2147483648 then
+            return nil
+        end
+    end
+    return names
+end
+
+local function gather(dialect)
+    local found, order = {}, {}
+    for _, form in ipairs(dialect.forms) do
+        for _, layout in ipairs(form.layouts) do
+            for _, step in ipairs(layout.steps) do
+                local shape = shape_of(step)
+                local key = step.name .. "/" .. shape.sort
+                local entry = found[key]
+                if not entry then
+                    entry = { name = step.name, shape = shape, names = {} }
+                    found[key], order[#order + 1] = entry, entry
+                else
+                    entry.shape = merged(entry.shape, shape)
+                end
+                add_names(entry.names, step, layout.message)
+                step.field_entry = entry
+            end
+        end
+    end
+    return order
+end
+
+local function define_own(dialect)
+    local taken = {}
+    dialect.own_field = ProtoField.none("pubsub." .. dialect.name, "Fields of " .. dialect.name)
+    fields["own " .. dialect.name] = dialect.own_field
+    for _, entry in ipairs(gather(dialect)) do
+        local shape, abbr = entry.shape, "pubsub." .. dialect.name .. "." .. entry.name
+        if taken[abbr] then -- text in one form, a number in another
+            abbr = abbr .. "." .. shape.sort
+        end
+        taken[abbr] = true
+        entry.named = value_string(shape, entry.names)
+        local display = shape.sort == "number" and base.DEC or base.NONE
+        entry.field = ProtoField.new(title_of(entry.name), abbr, shape.type, entry.named, display, shape.mask)
+        fields[dialect.name .. "." .. abbr] = entry.field
+    end
+end
+
+for _, dialect in ipairs(ts.dialects) do
+    define_own(dialect)
+end
+proto.fields = fields
+end)(shared)
+
+-- ==================== 62_expert.lua ================================================================================
+;(function(...)
+-- Expert information, each with a filter name pubsub.expert.<id>: what one packet or its tracked past shows is wrong.
+local ts = ...
+if not ts.proto then
+    return
+end
+local results, topics = ts.results, ts.topics
+
+local experts = {}
+ts.experts = experts
+
+local GROUP, SEVERITY = expert.group, expert.severity
+
+local function define(id, text, group, severity)
+    experts[id] = ProtoExpert.new("pubsub.expert." .. id, text, group, severity)
+end
+
+-- The error codes of docs/decoding.md, with `_` for `-`.
+define("empty", "No byte at all", GROUP.MALFORMED, SEVERITY.ERROR)
+define("unknown_type", "No message of the dialect has this type", GROUP.UNDECODED, SEVERITY.WARN)
+define("incomplete", "The datagram ends inside a field", GROUP.MALFORMED, SEVERITY.ERROR)
+define("no_delimiter", "The delimiter that ends a field is missing", GROUP.MALFORMED, SEVERITY.ERROR)
+define("bad_magic", "Constant bytes that differ", GROUP.MALFORMED, SEVERITY.ERROR)
+define("bad_length", "A length that contradicts what is there", GROUP.MALFORMED, SEVERITY.ERROR)
+define("bad_value", "A number that the dialect does not know", GROUP.PROTOCOL, SEVERITY.WARN)
+define("bad_text", "A byte that is not in the text's character set", GROUP.PROTOCOL, SEVERITY.WARN)
+define("trailing_bytes", "Bytes after the message that are no padding", GROUP.UNDECODED, SEVERITY.WARN)
+define("cut", "The capture holds only a part of the datagram", GROUP.UNDECODED, SEVERITY.NOTE)
+-- What the message says.
+define("wildcard_in_topic", "A wildcard in a published topic", GROUP.PROTOCOL, SEVERITY.WARN)
+-- What its past says.
+define("copy", "A copy, captured on another interface", GROUP.SEQUENCE, SEVERITY.CHAT)
+define("resend", "The request was sent before and is not acknowledged yet", GROUP.SEQUENCE, SEVERITY.NOTE)
+define("resend_differs", "A resend that is not the same bytes", GROUP.SEQUENCE, SEVERITY.WARN)
+define("unsolicited_ack", "No outstanding request was seen for this ACK", GROUP.SEQUENCE, SEVERITY.WARN)
+define("unexpected_forward", "The receiver has no subscription that matches", GROUP.SEQUENCE, SEVERITY.WARN)
+define("unknown_subscriber", "No subscription of the receiver was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
+define("no_ack", "No ACK was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
+ts.proto.experts = experts
+
+local TOPICAL = { publish = true, deliver = true }
+
+-- The ids that apply to this message, as a list; nil for none, which is the common case. `later` is true once the whole
+-- capture was seen.
+function ts.experts_of(dialect, w, frame, later)
+    local ids = nil
+    local function add(id)
+        ids = ids or {}
+        ids[#ids + 1] = id
+    end
+    if w.error then
+        add((w.error:gsub("-", "_")))
+    end
+    if results.copy_of[frame] then
+        add("copy")
+        return ids
+    end
+    if dialect.topics.wildcards and TOPICAL[w.meaning] and w.topic and topics.has_wildcard(dialect.topics, w.topic) then
+        add("wildcard_in_topic")
+    end
+    if results.resend_of[frame] then
+        add("resend")
+        if results.resend_differs[frame] then
+            add("resend_differs")
+        end
+    end
+    local unexpected = results.unexpected[frame]
+    if unexpected then
+        add(unexpected == "filter" and "unexpected_forward" or "unknown_subscriber")
+    end
+    if results.link[frame] == 0 then
+        if results.is_ack[frame] then
+            add("unsolicited_ack")
+        elseif later and not results.wants_no_ack[frame] then
+            add("no_ack")
+        end
+    end
+    return ids
+end
+end)(shared)
+
+-- ==================== 64_info.lua ==================================================================================
+;(function(...)
+-- The Info column: one telling line, safe to print whatever the packet holds.
+--
+--     PUBLISH home/room/light "ON" retained → 2 subscribers
+local ts = ...
+local results, charsets = ts.results, ts.charsets
+local find, sub, gsub, format, byte = string.find, string.sub, string.gsub, string.format, string.byte
+
+local ARROW = " \226\134\146 "
+local MOST_SHOWN = 60
+
+-- Text from a packet: control characters and bytes that are no UTF-8 as \xNN, long texts cut.
+function ts.shown(text)
+    if #text > MOST_SHOWN then
+        text = sub(text, 1, MOST_SHOWN) .. "..."
+    end
+    if not find(text, "[^\32-\126]") then
+        return text
+    end
+    if charsets.is_readable(text) and not find(text, "[\t\n\11\12\r]") then
+        return text
+    end
+    return (gsub(text, "[^\32-\126]", function(char)
+        return format("\\x%02x", byte(char))
+    end))
+end
+local shown = ts.shown
+
+local function about_forwards(frame, later)
+    local due, got = results.due[frame], results.fanout[frame] or 0
+    if not due then
+        return ""
+    end
+    if not later then -- the forwards are yet to come: say how many are due
+        got = due
+    end
+    local count = got == due and got or got .. " of " .. due
+    if got == 0 and due == 0 then
+        return later and ARROW .. "no subscriber" or ""
+    end
+    return ARROW .. count .. ((got == 1 and due == 1) and " subscriber" or " subscribers")
+end
+
+local function about_past(w, frame)
+    local past = ""
+    if results.forward_of[frame] then
+        past = past .. " [forward of " .. results.forward_of[frame] .. "]"
+    end
+    if results.is_ack[frame] then
+        local link = results.link[frame]
+        past = past .. (link == 0 and " [unsolicited]" or " [ACK to " .. link .. "]")
+    end
+    if results.resend_of[frame] then
+        past = past .. " [resend of " .. results.resend_of[frame] .. "]"
+    end
+    if results.copy_of[frame] then
+        past = past .. " [copy of " .. results.copy_of[frame] .. "]"
+    end
+    if w.error then
+        past = past .. " [" .. w.error .. " at byte " .. w.error_offset .. "]"
+    end
+    return past
+end
+
+-- The line for a decoded message. `later` is true once the whole capture was seen.
+function ts.info(w, frame, later)
+    local line = w.message or "?"
+    local topic = w.topic or w.filter
+    if topic then
+        line = line .. " " .. shown(topic)
+        if results.topic_name[frame] then
+            line = line .. " (" .. shown(results.topic_name[frame]) .. ")"
+        end
+    end
+    if w.payload then
+        line = line .. ' "' .. shown(w.payload) .. '"'
+    end
+    if w.retain then
+        line = line .. " retained"
+    end
+    return line .. about_forwards(frame, later) .. about_past(w, frame)
+end
+end)(shared)
+
+-- ==================== 66_tree.lua ==================================================================================
+;(function(...)
+-- The packet details: common fields, the dialect's own fields with their bytes, and what tracking found.
+local ts = ...
+if not ts.proto then
+    return
+end
+local results, numbers, charsets, fields, experts = ts.results, ts.numbers, ts.charsets, ts.fields, ts.experts
+local floor = math.floor
+
+local display = {}
+ts.display = display
+
+local WORD = 4294967296
+
+-- A value of up to 64 bits, a number or its digits, as Wireshark's own type.
+local function wide(value, signed)
+    local digits = numbers.text(value)
+    local negative = digits:sub(1, 1) == "-"
+    local high, low = 0, 0
+    for digit in digits:gmatch("%d") do
+        low = low * 10 + tonumber(digit)
+        high = high * 10 + floor(low / WORD)
+        low = low % WORD
+    end
+    if negative then
+        low = WORD - low
+        high = WORD - 1 - high
+        if low == WORD then
+            low, high = 0, (high + 1) % WORD
+        end
+    end
+    return (signed and Int64 or UInt64).new(low, high)
+end
+
+local function add_step(tree, tvb, w, index)
+    local step, value = w.layout.steps[index], w.values[index]
+    local entry = step.field_entry
+    local shape, first = entry.shape, w.firsts[index]
+    local range = tvb:range(first, w.lasts[index] - first)
+    if shape.sort == "text" then
+        tree:add_packet_field(entry.field, range, ENC_UTF_8)
+    elseif shape.sort == "bytes" or shape.mask then
+        tree:add(entry.field, range)
+    else
+        local item = tree:add(entry.field, range, shape.long and wide(value, shape.signed) or value)
+        local name = not entry.named and step.names and step.names[value]
+        if name then
+            item:append_text(" (" .. name .. ")")
+        end
+    end
+end
+
+local function range_of(tvb, w, index)
+    local first = w.firsts[index]
+    return tvb:range(first, w.lasts[index] - first)
+end
+
+-- A topic or filter: the bytes themselves where it is text, else the dialect's word for its number.
+local function add_text(tree, tvb, w, field, index, text)
+    if not text then
+        return
+    end
+    local range = range_of(tvb, w, index)
+    if w.layout.steps[index].is_number then
+        tree:add(field, range, text)
+    else
+        tree:add_packet_field(field, range, ENC_UTF_8)
+    end
+end
+
+local function add_payload(tree, tvb, w)
+    if w.payload then
+        local range = range_of(tvb, w, w.layout.payload)
+        tree:add(fields.payload, range)
+        if #w.payload > 0 and charsets.is_readable(w.payload) then
+            tree:add_packet_field(fields.payload_text, range, ENC_UTF_8)
+        end
+    end
+end
+
+-- The payload to the dissector that the user named for this topic.
+local function pass_on(tvb, w, pinfo, root)
+    local dissector = w.payload and #w.payload > 0 and w.topic and ts.payload_dissector(w.topic)
+    if dissector then
+        dissector:call(range_of(tvb, w, w.layout.payload):tvb(), pinfo, root)
+    end
+end
+
+local function add_frame(tree, field, frame)
+    if frame and frame ~= 0 then
+        tree:add(field, frame):set_generated()
+    end
+end
+
+local function add_time(tree, seconds)
+    if seconds then
+        local sign = seconds < 0 and -1 or 1
+        local nanoseconds = floor(sign * seconds * 1e9 + 0.5)
+        local whole = floor(nanoseconds / 1e9)
+        tree:add(fields.ack_time, NSTime.new(sign * whole, sign * (nanoseconds - whole * 1e9))):set_generated()
+    end
+end
+
+local function add_tracking(tree, frame)
+    add_frame(tree, fields.copy_of, results.copy_of[frame])
+    add_frame(tree, fields.resend_of, results.resend_of[frame])
+    if results.is_ack[frame] then
+        add_frame(tree, fields.ack_to, results.link[frame])
+        tree:add(fields.ack_quality, results.quality[frame] or "none"):set_generated()
+    else
+        add_frame(tree, fields.ack_in, results.link[frame])
+    end
+    add_time(tree, results.ack_time[frame])
+    add_frame(tree, fields.forward_of, results.forward_of[frame])
+    add_frame(tree, fields.subscribed_in, results.subscribed_in[frame])
+    if results.due[frame] or results.fanout[frame] then
+        tree:add(fields.fanout, results.fanout[frame] or 0):set_generated()
+        local forward = results.first_forward[frame]
+        while forward do
+            add_frame(tree, fields.forwarded_in, forward)
+            forward = results.next_forward[forward]
+        end
+    end
+    if results.topic_name[frame] then
+        tree:add(fields.topic_name, ts.shown(results.topic_name[frame])):set_generated()
+    end
+end
+
+local function add_error(tree, tvb, w)
+    if w.error then
+        local size = w.error_offset < tvb:len() and 1 or 0
+        local range = tvb:range(w.error_offset, size)
+        tree:add(fields.error, range, w.error):set_generated()
+        tree:add(fields.error_offset, range, w.error_offset):set_generated()
+    end
+end
+
+-- All of it; `ids` are the experts that apply.
+function display.show(root, tvb, pinfo, dialect, w, frame, ids)
+    local tree = root:add(ts.proto, tvb:range(0, tvb:len()))
+    tree:append_text(" (" .. dialect.name .. "): " .. (w.message or w.error or ""))
+    for place = 1, ids and #ids or 0 do
+        tree:add_proto_expert_info(experts[ids[place]])
+    end
+    tree:add(fields.dialect, dialect.name):set_generated()
+    tree:add(fields.form, w.form.name):set_generated()
+    if w.message then
+        tree:add(fields.message, w.message):set_generated()
+        tree:add(fields.meaning, w.meaning):set_generated()
+    end
+    local layout = w.layout
+    add_text(tree, tvb, w, fields.topic, layout.topic, w.topic)
+    add_text(tree, tvb, w, fields.filter, layout.filter, w.filter)
+    if w.retain ~= nil then
+        tree:add(fields.retain, range_of(tvb, w, layout.retain), w.retain)
+    end
+    add_payload(tree, tvb, w)
+    local own = w.count > 0 and tree:add(dialect.own_field, tvb:range(0, w.stops[w.count]))
+    for index = 1, w.count do
+        add_step(own, tvb, w, index)
+    end
+    if w.padding > 0 then
+        tree:add(fields.padding, tvb:range(tvb:len() - w.padding, w.padding), w.padding)
+    end
+    add_error(tree, tvb, w)
+    add_tracking(tree, frame)
+    pass_on(tvb, w, pinfo, root)
+end
+end)(shared)
+
+-- ==================== 70_preferences.lua ===========================================================================
+;(function(...)
+-- Preferences and arguments: ports of each dialect, one dialect for everything, dissectors for payloads.
+--
+--     tshark -X lua_script:dissector.lua -X lua_script1:dialect=colon -X lua_script1:ports=4000,4100-4110
+--     tshark -o pubsub.colon_ports:4000
+local ts = ...
+if not ts.proto then
+    return
+end
+local proto, topics = ts.proto, ts.topics
+local floor = math.floor
+
+local settings = { by_port = {}, payloads = {} }
+ts.settings = settings
+
+local arguments = {}
+for _, argument in ipairs(ts.arguments) do
+    local key, value = tostring(argument):match("^(%w+)=(.*)$")
+    if key then
+        arguments[key] = value
+    end
+end
+ts.options = arguments
+
+local function default_ports(dialect)
+    local list = {}
+    for _, ports in pairs(dialect.ports) do
+        for _, port in ipairs(ports) do
+            list[#list + 1] = port
+        end
+    end
+    table.sort(list)
+    return table.concat(list, ",")
+end
+
+local choices = { { 1, "auto", 0 } }
+for place, dialect in ipairs(ts.dialects) do
+    choices[#choices + 1] = { place + 1, dialect.name, place }
+end
+proto.prefs.dialect =
+    Pref.enum("Dialect", 0, "Decode all publish/subscribe traffic as this dialect", choices, false)
+for _, dialect in ipairs(ts.dialects) do
+    proto.prefs[dialect.name .. "_ports"] =
+        Pref.range("UDP ports of " .. dialect.name, default_ports(dialect), dialect.title, 65535)
+end
+proto.prefs.heuristics = Pref.bool("Find the traffic on other ports", true, "Recognise dialects by their content")
+proto.prefs.payloads = Pref.string(
+    "Payload dissectors",
+    "",
+    "Which dissector reads the payloads of which topics, as pattern=dissector; pattern=dissector (home/*=json)"
+)
+
+-- "1,3-5" as a list of { first, last }.
+local function ranges_of(text)
+    local ranges = {}
+    for word in tostring(text):gmatch("[^,%s]+") do
+        local first, last = word:match("^(%d+)%-(%d+)$")
+        first, last = tonumber(first or word), tonumber(last or word)
+        if first and last and first >= 1 and last <= 65535 and first <= last then
+            ranges[#ranges + 1] = { floor(first), floor(last) }
+        end
+    end
+    return ranges
+end
+
+local function claim(text, dialect)
+    for _, range in ipairs(ranges_of(text)) do
+        for port = range[1], range[2] do
+            local list = settings.by_port[port] or {}
+            settings.by_port[port] = list
+            if dialect then
+                list[#list + 1] = dialect
+            end
+        end
+    end
+end
+
+local function read_payloads(text)
+    settings.payloads = {}
+    for pattern, name in text:gmatch("([^=;]+)=%s*([^=;%s]+)") do
+        local found, dissector = pcall(Dissector.get, name)
+        if found and dissector then
+            table.insert(settings.payloads, { matches = topics.pattern(pattern), dissector = dissector })
+        end
+    end
+end
+
+-- The dissector that the user wants for the payloads of this topic.
+function ts.payload_dissector(topic)
+    for _, entry in ipairs(settings.payloads) do
+        if entry.matches(topic) then
+            return entry.dissector
+        end
+    end
+    return nil
+end
+
+local udp_ports = DissectorTable.get("udp.port")
+local registered = {}
+
+local function register_ports()
+    for port in pairs(registered) do
+        if not settings.by_port[port] then
+            udp_ports:remove(port, proto)
+        end
+    end
+    for port in pairs(settings.by_port) do
+        if not registered[port] then
+            udp_ports:add(port, proto)
+        end
+    end
+    registered = settings.by_port
+end
+
+-- Takes over what the preferences say now; ports that are no longer named go back to whom they belonged.
+function settings.apply()
+    settings.by_port = {}
+    for _, dialect in ipairs(ts.dialects) do
+        claim(proto.prefs[dialect.name .. "_ports"], dialect)
+    end
+    claim(arguments.ports or "", arguments.dialect and ts.by_name[arguments.dialect])
+    settings.only = ts.by_name[arguments.dialect] or ts.dialects[proto.prefs.dialect]
+    settings.heuristics = proto.prefs.heuristics
+    read_payloads(proto.prefs.payloads)
+    register_ports()
+end
+
+if arguments.dialect and not ts.by_name[arguments.dialect] then
+    report_failure("dissector.lua: there is no dialect " .. arguments.dialect)
+end
+proto.prefs_changed = settings.apply
+end)(shared)
+
+-- ==================== 80_statistics.lua ============================================================================
+;(function(...)
+local ts = ...
+local statistics = {}
+ts.statistics = statistics
+function statistics.reset() end
+function statistics.take() end
+end)(shared)
+
+-- ==================== 90_register.lua ==============================================================================
+;(function(...)
+-- Registration: which dialect a datagram is of, and the dissectors by port, by Decode As and by heuristics.
+local ts = ...
+if not ts.proto then
+    return
+end
+local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
+local decode, evidence, copies, acks = ts.decode, ts.evidence, ts.copies, ts.acks
+local floor = math.floor
+
+-- Where a frame was captured, for finding copies. These need a tree; the one first pass that has none is that of
+-- `tshark -2` without a filter, where only the direction is known.
+local frame_number = Field.new("frame.number")
+local packet_type, interface_index = Field.new("sll.pkttype"), Field.new("sll.ifindex")
+local interface_id = Field.new("frame.interface_id")
+local ip_id = Field.new("ip.id")
+local fragment_id = Field.new("ipv6.fraghdr.ident")
+local icmp, icmpv6 = Field.new("icmp.type"), Field.new("icmpv6.type")
+
+local pubsub -- the dissector of `proto`, known only once everything is registered
+local endpoints -- endpoint -> dialect, once recognised
+local has_tree -- on the first pass: are there fields to ask for?
+local first_offset -- of absolute to relative time: differs behind a time reference
+
+function proto.init()
+    endpoints, has_tree, first_offset = {}, nil, nil
+    tracking.reset()
+    ts.statistics.reset()
+end
+
+-- Seconds since the first frame, also behind a time reference of the user's. Relative times are exact to nanoseconds,
+-- absolute ones as doubles are not.
+local function time_of(pinfo)
+    local relative = pinfo.rel_ts
+    local offset = pinfo.abs_ts - relative
+    if not first_offset then
+        first_offset = offset
+    end
+    local moved = offset - first_offset
+    if moved > 1e-5 or moved < -1e-5 then
+        return relative + floor(moved * 1e6 + 0.5) / 1e6
+    end
+    return relative
+end
+
+local from, to = {}, {} -- used again for every packet
+
+local function set_parties(pinfo)
+    from.address, from.port = tostring(pinfo.src), floor(pinfo.src_port)
+    to.address, to.port = tostring(pinfo.dst), floor(pinfo.dst_port)
+    from.endpoint, to.endpoint = from.address .. ":" .. from.port, to.address .. ":" .. to.port
+end
+
+-- -- which dialect ---------------------------------------------------------------------------------------------------
+
+-- The dialect that decodes it without error and says most about it; how well the ports suit goes before all.
+local function best_of(candidates, data, length)
+    local best, best_fit, most = nil, -1, 0
+    for _, dialect in ipairs(candidates) do
+        local w = decode(dialect, data, length)
+        if not w.error then
+            local fit, bits = evidence.of_ports(dialect, from.port, to.port), evidence.of(w)
+            if fit > best_fit or (fit == best_fit and bits > most) then
+                best, best_fit, most = dialect, fit, bits
+            end
+        end
+    end
+    return best, most
+end
+
+local function best_by_ports(candidates)
+    local best, most = candidates[1], -1
+    for _, dialect in ipairs(candidates) do
+        local fit = evidence.of_ports(dialect, from.port, to.port)
+        if fit > most then
+            best, most = dialect, fit
+        end
+    end
+    return best
+end
+
+local function includes(list, dialect)
+    for _, other in ipairs(list) do
+        if other == dialect then
+            return true
+        end
+    end
+    return false
+end
+
+local function by_port(pinfo)
+    local one, other = settings.by_port[floor(pinfo.dst_port)], settings.by_port[floor(pinfo.src_port)]
+    if not other or one == other then
+        return one or other
+    elseif not one then
+        return other
+    end
+    local both = {}
+    for _, dialect in ipairs(one) do
+        both[#both + 1] = dialect
+    end
+    for _, dialect in ipairs(other) do
+        if not includes(both, dialect) then
+            both[#both + 1] = dialect
+        end
+    end
+    return both
+end
+
+-- On a port that several dialects use: the one known for an endpoint if it decodes, else the one with most evidence.
+local function choose(pinfo, data, length, frame)
+    local place = results.dialect[frame]
+    if place then
+        return ts.dialects[place]
+    end
+    local candidates = by_port(pinfo)
+    if not candidates or not candidates[1] then
+        candidates = ts.dialects
+    end
+    if not candidates[2] then
+        return candidates[1]
+    end
+    set_parties(pinfo)
+    local known = endpoints[to.endpoint] or endpoints[from.endpoint]
+    if known and includes(candidates, known) and not decode(known, data, length).error then
+        results.dialect[frame] = known.place
+        return known
+    end
+    local dialect = best_of(candidates, data, length)
+    if dialect then
+        endpoints[to.endpoint] = endpoints[to.endpoint] or dialect
+        endpoints[from.endpoint] = endpoints[from.endpoint] or dialect
+    end
+    dialect = dialect or known or best_by_ports(candidates)
+    results.dialect[frame] = dialect.place
+    return dialect
+end
+
+-- -- one datagram ----------------------------------------------------------------------------------------------------
+
+local function last_value(extract)
+    local infos = { extract() }
+    return #infos > 0 and infos[#infos].value or nil
+end
+
+-- Only cooked captures and files with interfaces can hold copies.
+local function find_copy(data, frame, now, pinfo)
+    if has_tree == nil then
+        has_tree = frame_number() ~= nil
+    end
+    local kind, interface = packet_type(), interface_id()
+    local place
+    if not has_tree then
+        place = pinfo.p2p_dir .. ""
+    elseif kind or interface then
+        local index = kind and interface_index() or interface
+        place = (kind and kind.value or "") .. "/" .. (index and index.value or "")
+    else
+        return nil
+    end
+    local key = from.endpoint .. ">" .. to.endpoint .. ">" .. acks.short(data)
+    return copies.copy_of(key, frame, now, place, last_value(ip_id) or last_value(fragment_id))
+end
+
+local function track(dialect, w, data, frame, pinfo)
+    if icmp() or icmpv6() then
+        return -- quoted inside an ICMP error: not a datagram
+    end
+    set_parties(pinfo)
+    local now = time_of(pinfo)
+    results.copy_of[frame] = find_copy(data, frame, now, pinfo)
+    if not results.copy_of[frame] and not w.error then
+        tracking.message(dialect, w, data, frame, now, from, to)
+    end
+end
+
+local function dissect(tvb, pinfo, root, wanted)
+    local length = tvb:len()
+    local data = length > 0 and tvb:raw() or ""
+    local frame, visited = floor(pinfo.number), pinfo.visited
+    local dialect = wanted or settings.only or choose(pinfo, data, tvb:reported_len(), frame)
+    local w = decode(dialect, data, tvb:reported_len())
+    if not visited then
+        track(dialect, w, data, frame, pinfo)
+    end
+    pinfo.cols.protocol = dialect.name
+    pinfo.cols.info = ts.info(w, frame, visited)
+    ts.statistics.take(dialect, w, frame, pinfo)
+    local ids = ts.experts_of(dialect, w, frame, visited)
+    if ids or root:referenced(pubsub) then
+        ts.display.show(root, tvb, pinfo, dialect, w, frame, ids)
+    end
+    return length
+end
+
+function proto.dissector(tvb, pinfo, root)
+    return dissect(tvb, pinfo, root)
+end
+
+pubsub = Dissector.get("pubsub")
+
+-- For Decode As and `-d udp.port==4000,pubsub_colon`: one more name for each dialect.
+local udp_ports = DissectorTable.get("udp.port")
+for _, dialect in ipairs(ts.dialects) do
+    local alone = Proto("pubsub_" .. dialect.name, "Publish/Subscribe: " .. dialect.name)
+    function alone.dissector(tvb, pinfo, root)
+        return dissect(tvb, pinfo, root, dialect)
+    end
+    udp_ports:add_for_decode_as(alone)
+end
+udp_ports:add_for_decode_as(proto)
+
+-- On other ports: only what is sure, or what decodes at an endpoint that was sure before.
+local function recognise(tvb, pinfo)
+    local data = tvb:raw()
+    set_parties(pinfo)
+    local known = endpoints[to.endpoint] or endpoints[from.endpoint]
+    if known and not decode(known, data, tvb:reported_len()).error then
+        return known
+    end
+    local dialect, bits = best_of(settings.only and { settings.only } or ts.dialects, data, tvb:reported_len())
+    return dialect and bits >= evidence.ENOUGH and dialect or nil
+end
+
+proto:register_heuristic("udp", function(tvb, pinfo, root)
+    if tvb:len() == 0 or not settings.heuristics then
+        return false
+    end
+    local frame = floor(pinfo.number)
+    local dialect = ts.dialects[results.dialect[frame]]
+    if not dialect then
+        if pinfo.visited then
+            return false
+        end
+        dialect = recognise(tvb, pinfo)
+        if not dialect then
+            return false
+        end
+        results.dialect[frame] = dialect.place
+        endpoints[to.endpoint], endpoints[from.endpoint] = dialect, dialect
+        pinfo.conversation = proto
+    end
+    dissect(tvb, pinfo, root, dialect)
+    return true
+end)
+
+settings.apply()
 end)(shared)
 
 return shared

@@ -62,7 +62,7 @@ def _complete(dialect: Dialect, form: Form, layout: Layout, given: Mapping[str, 
             if step.guard is not None and fields[step.name] not in step.guard:
                 raise UsageError(f"{layout.message} wants {step.name!r} as {step.guard}")
         elif step.counts is Counts.NOTHING:
-            fields[step.name] = default_value(step)
+            fields[step.name] = dict(layout.fill).get(step.name, default_value(step))
     chunks = _chunks(layout, fields, check=True)
     length = sum(map(len, chunks))
     ordered = {step.name: fields[step.name] for step in layout.steps if step.name in fields}

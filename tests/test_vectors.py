@@ -52,9 +52,9 @@ def test_the_vectors_cover_every_message_of_every_form(name: str) -> None:
     seen = {(vector.form, vector.message) for vector in VALID if vector.dialect == name}
     dialect = dialect_of(name)
     first = dialect.forms[0]
-    assert {message for form, message in seen if form == first.name} | {
-        message for _, message in seen
-    } == set(dialect.messages)
+    assert {message for form, message in seen if form == first.name} | {message for _, message in seen} == set(
+        dialect.messages
+    )
     for form in dialect.forms:
         assert any(seen_form == form.name for seen_form, _ in seen), f"no valid vector of the form {form.name}"
 

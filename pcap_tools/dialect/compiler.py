@@ -32,13 +32,15 @@ def forms_of(spec: DialectSpec) -> dict[str, FormSpec]:
 
 def fields_of(spec: DialectSpec, form: FormSpec) -> dict[str, FieldSpec]:
     """The fields as this form writes them: its keys go over the common ones, a new kind replaces all."""
-    fields = dict(spec.fields)
-    for name, changes in form.fields.items():
-        base: dict[str, Any] = {}
-        if name in fields and changes.get("kind", fields[name].kind) == fields[name].kind:
-            base = fields[name].model_dump(exclude_unset=True)
-        fields[name] = FieldSpec.model_validate(base | changes)
-    return fields
+    return spec.fields | {name: field_of(spec, name, changes) for name, changes in form.fields.items()}
+
+
+def field_of(spec: DialectSpec, name: str, changes: dict[str, Any]) -> FieldSpec:
+    """One field as a form writes it."""
+    base: dict[str, Any] = {}
+    if name in spec.fields and changes.get("kind", spec.fields[name].kind) == spec.fields[name].kind:
+        base = spec.fields[name].model_dump(exclude_unset=True)
+    return FieldSpec.model_validate(base | changes)
 
 
 def layout_names(spec: DialectSpec, message: MessageSpec, fields: dict[str, FieldSpec]) -> list[str]:
@@ -79,7 +81,9 @@ def _layout(
         steps += [replace(step, optional=index >= first_optional) for step in _steps(name, fields[name], variant)]
     steps = _place_spans(_place_bits(steps), {name: fields[name].counts for name in names})
     guards = [index for index, step in enumerate(steps) if step.guard is not None or step.kind is Kind.MAGIC]
-    return Layout(message, meaning, tuple(steps), max(guards, default=-1), **_columns(variant, meaning, names))
+    fill = tuple((name, value.encode() if isinstance(value, str) else value) for name, value in variant.fill.items())
+    columns = _columns(variant, meaning, names)
+    return Layout(message, meaning, tuple(steps), max(guards, default=-1), **columns, fill=fill)
 
 
 def _first_optional(spec: DialectSpec, variant: MessageSpec, names: list[str]) -> int:

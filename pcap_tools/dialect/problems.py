@@ -39,7 +39,9 @@ class Findings:
     problems: list[Problem] = field(default_factory=list)
 
     def add(self, path: Path, text: str) -> None:
-        self.problems.append(Problem(path, text))
+        problem = Problem(path, text)
+        if problem not in self.problems:  # every layout of every form may find it again
+            self.problems.append(problem)
 
     def known(self, path: Path, word: str, words: list[str], what: str) -> bool:
         """Whether ``word`` is one of ``words``; if not, a problem with a suggestion is noted."""

@@ -109,6 +109,7 @@ class Layout:
     filter: str | None
     payload: str | None
     retain: str | None
+    fill: tuple[tuple[str, Value], ...] = ()  # what builders write where nothing was said
 
     def step(self, name: str) -> Step | None:
         return next((step for step in self.steps if step.name == name), None)

@@ -9,10 +9,11 @@ import re
 
 from pydantic import ValidationError
 
-from .compiler import fields_of, forms_of, layout_names, meaning_of
+from .compiler import field_of, fields_of, forms_of, layout_names, meaning_of
 from .positions import Path
 from .problems import Findings
-from .spec import DialectSpec, FieldSpec, MessageSpec
+from .spec import DialectSpec, FieldSpec, FormSpec, MessageSpec
+from .wording import problems_of
 
 _FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MESSAGE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
@@ -24,19 +25,27 @@ def check_shape(spec: DialectSpec, findings: Findings) -> None:
     _check_names(spec, findings)
     _check_references(spec, findings)
     for form_name, form in forms_of(spec).items():
-        try:
-            fields = fields_of(spec, form)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            text = first["msg"].removeprefix("Value error, ")
-            findings.add(("forms", form_name, "fields", *first["loc"]), text)
+        if not _form_fields_are_sound(spec, form_name, form, findings):
             continue
+        fields = fields_of(spec, form)
         for message, variants in spec.messages.items():
             for index, variant in enumerate(variants):
                 path: Path = ("messages", message) if len(variants) == 1 else ("messages", message, index)
                 _LayoutCheck(spec, fields, variant, path, findings).run()
     if not findings.problems:
         _check_reachable(spec, findings)
+
+
+def _form_fields_are_sound(spec: DialectSpec, form_name: str, form: FormSpec, findings: Findings) -> bool:
+    sound = True
+    for name, changes in form.fields.items():
+        try:
+            field_of(spec, name, changes)
+        except ValidationError as error:
+            sound = False
+            for problem in problems_of(error, changes, ("fields", name)):
+                findings.add(("forms", form_name, *problem.path), problem.text)
+    return sound
 
 
 def _check_names(spec: DialectSpec, findings: Findings) -> None:
@@ -65,6 +74,8 @@ def _check_references(spec: DialectSpec, findings: Findings) -> None:
     """Names of messages, fields and roles in the policies."""
     messages, fields, roles = list(spec.messages), all_field_names(spec), list(spec.ports)
     for group, members in spec.groups.items():
+        if not members:
+            findings.add(("groups", group), "expected at least one field")
         for index, name in enumerate(members):
             findings.known(("groups", group, index), name, fields, "field")
     for message, variants in spec.messages.items():
@@ -177,7 +188,7 @@ class _LayoutCheck:
         name = self.message.optional_from
         if name is None:
             return
-        first = self.spec.groups.get(name, [name])[0]
+        first = (self.spec.groups.get(name) or [name])[0]
         if not self.findings.known((*self.path, "optional_from"), first, self.names, "field in this layout"):
             return
         at = self.names.index(first)
@@ -239,6 +250,8 @@ class _LayoutCheck:
             name = getattr(self.message, column)
             if name is not None:
                 self.findings.known((*self.path, column), name, self.names, "field in this layout")
+        for name in self.message.fill:
+            self.findings.known((*self.path, "fill", name), name, self.names, "field in this layout")
         if self.message.acks_by not in ("order", "echo", "copy"):
             words = [*self.names, "order", "echo", "copy"]
             self.findings.known((*self.path, "acks_by"), self.message.acks_by, words, "field or way of matching")

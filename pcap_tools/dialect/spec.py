@@ -66,7 +66,7 @@ class FieldSpec(Table):
     or_end: bool = False
     prefix: Literal[PREFIXES] | None = None  # type: ignore[valid-type]
     charset: Literal["ascii", "utf-8", "java", "latin-1"] = "utf-8"
-    hex: Annotated[str, Field(pattern=r"^([0-9a-fA-F]{2}\s*)+$")] | None = None
+    hex: Annotated[str, Field(pattern=r"^([0-9a-fA-F]{2}[ \t\r\n]*)+$")] | None = None
     ascii: Annotated[str, Field(min_length=1, pattern=r"^[\x00-\x7f]+$")] | None = None
 
     @model_validator(mode="after")
@@ -121,6 +121,7 @@ class MessageSpec(Table):
     means: Meaning | None = None
     acks: Annotated[list[str], BeforeValidator(_one_or_many)] = []
     acks_by: str = "order"
+    fill: dict[str, int | str] = {}
     topic: str | None = None
     filter: str | None = None
     payload: str | None = None

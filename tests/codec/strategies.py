@@ -140,9 +140,7 @@ def _length_told(layout: Layout, step: Step) -> bool:
     """Whether a length before the step, or around it, says which NULs belong to the message."""
     at = layout.steps.index(step)
     before = any(other.counts in (Counts.REST, Counts.DATAGRAM) for other in layout.steps[:at])
-    around = any(
-        other.counts is Counts.SPAN and other.span[0] <= at <= other.span[1] for other in layout.steps
-    )
+    around = any(other.counts is Counts.SPAN and other.span[0] <= at <= other.span[1] for other in layout.steps)
     return before or around
 
 

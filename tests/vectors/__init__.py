@@ -62,9 +62,6 @@ def dialect_of(name: str) -> Dialect:
     return load_dialect(name if name in builtin_names() else DIALECTS / f"{name}.toml")
 
 
-
-
-
 def _read(file: Path) -> list[Vector]:
     table = tomllib.loads(file.read_text(encoding="utf-8"))
     return [_vector(table["dialect"], entry) for entry in table["vector"]]

@@ -57,7 +57,7 @@ for _, dialect in ipairs(ts.dialects) do
     end
 end
 
--- The bits for a decoded datagram; 0 if it has an error, or a text that nobody could read.
+-- The bits for a decoded datagram; 0 if it has an error, or a text that nobody could read. Readable bytes are text.
 function evidence.of(w)
     if w.error or not w.selected then
         return 0
@@ -66,13 +66,24 @@ function evidence.of(w)
     for index = 1, w.count do
         local step = w.layout.steps[index]
         bits = bits + step.evidence
-        if step.kind == "text" and not step.guards then
+        if (step.kind == "text" or step.kind == "bytes") and not step.guards then
             local value = w.values[index]
-            if find(value, "[\0-\8\11\12\14-\31\127]") then
+            if not find(value, "[\0-\8\11\12\14-\31\127]") then
+                bits = bits + PRINTABLE_BITS * min(#value, MOST_CHARACTERS)
+            elseif step.kind == "text" then
                 return 0
             end
-            bits = bits + PRINTABLE_BITS * min(#value, MOST_CHARACTERS)
         end
     end
     return floor(bits)
+end
+
+-- How well the ports suit a dialect: 2 if one end is a broker's and the other a client's, 1 if only the broker's is
+-- known, else 0. Two dialects that share ports seldom share both ends.
+function evidence.of_ports(dialect, sport, dport)
+    local brokers, clients = dialect.broker_ports, dialect.client_ports
+    if (brokers[dport] and clients[sport]) or (brokers[sport] and clients[dport]) then
+        return 2
+    end
+    return brokers[dport] ~= brokers[sport] and 1 or 0
 end

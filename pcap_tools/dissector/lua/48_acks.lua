@@ -16,7 +16,7 @@ ts.acks = acks
 local MOST_OUTSTANDING = 512
 local LONG = 256
 
--- -- what the tables say, made ready -----------------------------------------------------------------------------------
+-- -- what the tables say, made ready ---------------------------------------------------------------------------------
 
 local function set_of(list)
     local set = {}
@@ -45,6 +45,7 @@ local function prepare(dialect)
         for _, layout in ipairs(form.layouts) do
             layout.identity = identity_steps(layout, may_change)
             layout.echo = identity_steps(layout, nothing)
+            dialect.has_echoes = dialect.has_echoes or layout.acks_by == "echo"
             if layout.meaning == "ack" then
                 layout.answers = set_of(layout.acks)
                 layout.answers_any = layout.answers.any or false
@@ -55,6 +56,7 @@ local function prepare(dialect)
             end
         end
     end
+
     local function is_answered(message, by_broker)
         for _, ack in ipairs(answered) do
             local can = ack.sender == nil or (ack.sender == "broker") == by_broker
@@ -67,6 +69,7 @@ local function prepare(dialect)
     for _, form in ipairs(dialect.forms) do
         for _, layout in ipairs(form.layouts) do
             local asks = layout.meaning ~= "ack"
+            layout.is_echoed = dialect.has_echoes
             layout.broker_answers = asks and is_answered(layout.message, true)
             layout.client_answers = asks and owed[layout.message] and is_answered(layout.message, false) or false
             layout.id_step = nil
@@ -160,10 +163,23 @@ function acks.request(queues, key, w, data, frame, now, may_resend)
         return before, true
     end
     local id = layout.id_step and layout.id_step <= w.count and w.values[layout.id_step] or nil
-    local request = { frame = frame, time = now, message = layout.message, identity = identity, sends = 1, queue = queue }
-    request.id, request.last_frame, request.acks, request.name = id, frame, 0, w.topic or w.filter
-    request.data = data == identity and identity or acks.short(data)
-    request.echo = joined(w, layout.echo)
+    local request = {
+        frame = frame,
+        last_frame = frame,
+        time = now,
+        message = layout.message,
+        identity = identity,
+        data = acks.short(data),
+        echo = layout.is_echoed and joined(w, layout.echo),
+        id = id,
+        name = w.topic or w.filter,
+        sends = 1,
+        acks = 0,
+        queue = queue,
+        due = false,
+        publish = false,
+        done = false,
+    }
     results.link[frame] = 0
     if id == 0 then
         results.wants_no_ack[frame] = true

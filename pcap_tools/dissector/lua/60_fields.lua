@@ -88,7 +88,8 @@ local function add_names(names, step, message)
 end
 
 local function title_of(name)
-    return (name:sub(1, 1):upper() .. name:sub(2)):gsub("_", " ")
+    local words = name:gsub("_", " ")
+    return words:sub(1, 1):upper() .. words:sub(2)
 end
 
 local function value_string(shape, names)
@@ -127,6 +128,8 @@ end
 
 local function define_own(dialect)
     local taken = {}
+    dialect.own_field = ProtoField.none("pubsub." .. dialect.name, "Fields of " .. dialect.name)
+    fields["own " .. dialect.name] = dialect.own_field
     for _, entry in ipairs(gather(dialect)) do
         local shape, abbr = entry.shape, "pubsub." .. dialect.name .. "." .. entry.name
         if taken[abbr] then -- text in one form, a number in another

@@ -1,0 +1,167 @@
+-- The packet details: common fields, the dialect's own fields with their bytes, and what tracking found.
+local ts = ...
+if not ts.proto then
+    return
+end
+local results, numbers, charsets, fields, experts = ts.results, ts.numbers, ts.charsets, ts.fields, ts.experts
+local floor = math.floor
+
+local display = {}
+ts.display = display
+
+local WORD = 4294967296
+
+-- A value of up to 64 bits, a number or its digits, as Wireshark's own type.
+local function wide(value, signed)
+    local digits = numbers.text(value)
+    local negative = digits:sub(1, 1) == "-"
+    local high, low = 0, 0
+    for digit in digits:gmatch("%d") do
+        low = low * 10 + tonumber(digit)
+        high = high * 10 + floor(low / WORD)
+        low = low % WORD
+    end
+    if negative then
+        low = WORD - low
+        high = WORD - 1 - high
+        if low == WORD then
+            low, high = 0, (high + 1) % WORD
+        end
+    end
+    return (signed and Int64 or UInt64).new(low, high)
+end
+
+local function add_step(tree, tvb, w, index)
+    local step, value = w.layout.steps[index], w.values[index]
+    local entry = step.field_entry
+    local shape, first = entry.shape, w.firsts[index]
+    local range = tvb:range(first, w.lasts[index] - first)
+    if shape.sort == "text" then
+        tree:add_packet_field(entry.field, range, ENC_UTF_8)
+    elseif shape.sort == "bytes" or shape.mask then
+        tree:add(entry.field, range)
+    else
+        local item = tree:add(entry.field, range, shape.long and wide(value, shape.signed) or value)
+        local name = not entry.named and step.names and step.names[value]
+        if name then
+            item:append_text(" (" .. name .. ")")
+        end
+    end
+end
+
+local function range_of(tvb, w, index)
+    local first = w.firsts[index]
+    return tvb:range(first, w.lasts[index] - first)
+end
+
+-- A topic or filter: the bytes themselves where it is text, else the dialect's word for its number.
+local function add_text(tree, tvb, w, field, index, text)
+    if not text then
+        return
+    end
+    local range = range_of(tvb, w, index)
+    if w.layout.steps[index].is_number then
+        tree:add(field, range, text)
+    else
+        tree:add_packet_field(field, range, ENC_UTF_8)
+    end
+end
+
+local function add_payload(tree, tvb, w)
+    if w.payload then
+        local range = range_of(tvb, w, w.layout.payload)
+        tree:add(fields.payload, range)
+        if #w.payload > 0 and charsets.is_readable(w.payload) then
+            tree:add_packet_field(fields.payload_text, range, ENC_UTF_8)
+        end
+    end
+end
+
+-- The payload to the dissector that the user named for this topic.
+local function pass_on(tvb, w, pinfo, root)
+    local dissector = w.payload and #w.payload > 0 and w.topic and ts.payload_dissector(w.topic)
+    if dissector then
+        dissector:call(range_of(tvb, w, w.layout.payload):tvb(), pinfo, root)
+    end
+end
+
+local function add_frame(tree, field, frame)
+    if frame and frame ~= 0 then
+        tree:add(field, frame):set_generated()
+    end
+end
+
+local function add_time(tree, seconds)
+    if seconds then
+        local sign = seconds < 0 and -1 or 1
+        local nanoseconds = floor(sign * seconds * 1e9 + 0.5)
+        local whole = floor(nanoseconds / 1e9)
+        tree:add(fields.ack_time, NSTime.new(sign * whole, sign * (nanoseconds - whole * 1e9))):set_generated()
+    end
+end
+
+local function add_tracking(tree, frame)
+    add_frame(tree, fields.copy_of, results.copy_of[frame])
+    add_frame(tree, fields.resend_of, results.resend_of[frame])
+    if results.is_ack[frame] then
+        add_frame(tree, fields.ack_to, results.link[frame])
+        tree:add(fields.ack_quality, results.quality[frame] or "none"):set_generated()
+    else
+        add_frame(tree, fields.ack_in, results.link[frame])
+    end
+    add_time(tree, results.ack_time[frame])
+    add_frame(tree, fields.forward_of, results.forward_of[frame])
+    add_frame(tree, fields.subscribed_in, results.subscribed_in[frame])
+    if results.due[frame] or results.fanout[frame] then
+        tree:add(fields.fanout, results.fanout[frame] or 0):set_generated()
+        local forward = results.first_forward[frame]
+        while forward do
+            add_frame(tree, fields.forwarded_in, forward)
+            forward = results.next_forward[forward]
+        end
+    end
+    if results.topic_name[frame] then
+        tree:add(fields.topic_name, ts.shown(results.topic_name[frame])):set_generated()
+    end
+end
+
+local function add_error(tree, tvb, w)
+    if w.error then
+        local size = w.error_offset < tvb:len() and 1 or 0
+        local range = tvb:range(w.error_offset, size)
+        tree:add(fields.error, range, w.error):set_generated()
+        tree:add(fields.error_offset, range, w.error_offset):set_generated()
+    end
+end
+
+-- All of it; `ids` are the experts that apply.
+function display.show(root, tvb, pinfo, dialect, w, frame, ids)
+    local tree = root:add(ts.proto, tvb:range(0, tvb:len()))
+    tree:append_text(" (" .. dialect.name .. "): " .. (w.message or w.error or ""))
+    for place = 1, ids and #ids or 0 do
+        tree:add_proto_expert_info(experts[ids[place]])
+    end
+    tree:add(fields.dialect, dialect.name):set_generated()
+    tree:add(fields.form, w.form.name):set_generated()
+    if w.message then
+        tree:add(fields.message, w.message):set_generated()
+        tree:add(fields.meaning, w.meaning):set_generated()
+    end
+    local layout = w.layout
+    add_text(tree, tvb, w, fields.topic, layout.topic, w.topic)
+    add_text(tree, tvb, w, fields.filter, layout.filter, w.filter)
+    if w.retain ~= nil then
+        tree:add(fields.retain, range_of(tvb, w, layout.retain), w.retain)
+    end
+    add_payload(tree, tvb, w)
+    local own = w.count > 0 and tree:add(dialect.own_field, tvb:range(0, w.stops[w.count]))
+    for index = 1, w.count do
+        add_step(own, tvb, w, index)
+    end
+    if w.padding > 0 then
+        tree:add(fields.padding, tvb:range(tvb:len() - w.padding, w.padding), w.padding)
+    end
+    add_error(tree, tvb, w)
+    add_tracking(tree, frame)
+    pass_on(tvb, w, pinfo, root)
+end

@@ -1,0 +1,201 @@
+"""The broker without I/O: a datagram and the time go in, datagrams to send come out. Deterministic.
+
+What it does is the dialect's policy: which messages are acknowledged and how, in which order forwards and ACK leave, how
+many copies a subscriber gets, what is retained. MQTT-SN's sessions are more than a policy; see ``mqttsn.py``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from pcap_tools.dialect import Dialect
+from pcap_tools.message import Message
+from reference_broker.limits import Accounts, Limits
+from reference_broker.mistakes import Mistake
+from reference_broker.numbers import TopicNumbers
+from reference_broker.replies import Replies
+from reference_broker.retained import Retained
+from reference_broker.sending import Endpoint, Send
+from reference_broker.subscriptions import Subscriptions
+
+PRIVILEGED_PORTS = 1024
+DEFAULT_ORDER = {
+    "publish": ["forward", "ack", "status"],
+    "subscribe": ["retained", "ack", "status"],
+    "unsubscribe": ["ack", "status"],
+    "create": ["ack", "status"],
+}
+Handler = Callable[[Message, bytes, Endpoint, int], list[Send]]
+
+
+class Broker:
+    """The broker of one dialect.
+
+    ``counters`` tells what happened; ``on_change`` is called with what must survive a restart before the ACK that
+    promises it is returned (see ``state.py``).
+    """
+
+    def __init__(self, dialect: Dialect, limits: Limits | None = None, mistakes: Iterable[Mistake] = ()) -> None:
+        self.dialect = dialect
+        self.limits = limits or Limits()
+        self.mistakes = frozenset(mistakes)
+        self.counters: Counter[str] = Counter()
+        self.replies = Replies(dialect)
+        self.accounts = Accounts(self.limits)
+        policy = dialect.spec.broker
+        self.subscriptions = Subscriptions(dialect.spec.topics, policy, self.limits)
+        matching = policy.retained == "matching"
+        self.retained = Retained(dialect.spec.topics, self.limits.retained_bytes, matching)
+        self.numbers = TopicNumbers(dialect.spec.topics, shared=Mistake.SHARED_NUMBERS in self.mistakes)
+        self.on_change: Callable[[dict[str, str]], None] = lambda change: None
+        self._handlers: dict[str, Handler] = {
+            "publish": self._publish,
+            "subscribe": self._subscribe,
+            "unsubscribe": self._unsubscribe,
+            "create": self._create,
+            "ack": self._acknowledged,
+        }
+
+    def handle(self, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
+        """Take one datagram; returns what to send, in order. Never raises, whatever the bytes."""
+        self.counters["received"] += 1
+        if len(datagram) > self.limits.datagram_bytes:
+            self.counters["refused: too large"] += 1
+            return []
+        if not self.accounts.admit(source, len(datagram), now):
+            self.counters["refused: too quick"] += 1
+            return []
+        message = self.replies.codec.decode(datagram)
+        if message.error is not None or message.meaning is None:
+            self.counters[f"malformed: {message.error}"] += 1
+            return []
+        self.counters[message.message or "?"] += 1
+        handler = self._handlers.get(message.meaning, self._other)
+        return self._allowed(handler(message, datagram, source, now), now)
+
+    def tick(self, now: int) -> list[Send]:
+        """What is due by now. The plain dialects' brokers never resend, so nothing is."""
+        return []
+
+    def _allowed(self, sends: list[Send], now: int) -> list[Send]:
+        allowed = [send for send in sends if self.accounts.allow(send.to, len(send.datagram), now)]
+        self.counters["sent"] += len(allowed)
+        if len(allowed) < len(sends):
+            self.counters["refused: amplification"] += len(sends) - len(allowed)
+        return allowed
+
+    # -- one handler a meaning ----------------------------------------------------------------------------------
+
+    def _publish(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
+        named = self._topic_of(message, source)
+        topic, forward = self.replies.forward(message, datagram)
+        if self.dialect.spec.topics.kind in ("number", "source-address"):
+            topic = named
+        if topic is None or not self._is_fit(topic) or self.subscriptions.index.is_wild(topic):
+            self.counters["refused: topic"] += 1
+            return self._answer("publish", message, datagram, source, "could not be published", topic, {})
+        if message.retain and self.dialect.spec.broker.retained != "none":
+            self._retain(topic, datagram[: len(datagram) - message.padding])
+        ephemeral = self.dialect.spec.broker.forward_from == "ephemeral"
+        forwards = [Send(forward, to, ephemeral) for to in self.subscriptions.subscribers(topic)]
+        return self._answer("publish", message, datagram, source, "was published", topic, {"forward": forwards})
+
+    def _subscribe(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
+        text, subscriber = message.filter, self._subscriber(message, source)
+        if text is None or subscriber is None or not self._is_fit(text) or not self._is_known(text):
+            self.counters["refused: filter"] += 1
+            return self._answer("subscribe", message, datagram, source, "cannot be subscribed to", text, {})
+        if not self.subscriptions.add(self._filed_under(text), subscriber):
+            self.counters["refused: too many subscriptions"] += 1
+            return []
+        self.on_change({"subscribe": text.hex(), "host": subscriber[0], "port": str(subscriber[1])})
+        retained = [Send(copy, subscriber) for _, copy in self.retained.for_filter(text)]
+        return self._answer("subscribe", message, datagram, source, "is subscribed to", text, {"retained": retained})
+
+    def _unsubscribe(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
+        text, subscriber = message.filter, self._subscriber(message, source)
+        if text is None or subscriber is None:
+            return []
+        removed = self.subscriptions.remove(self._filed_under(text), subscriber)
+        if removed:
+            self.on_change({"unsubscribe": text.hex(), "host": subscriber[0], "port": str(subscriber[1])})
+        elif Mistake.SILENT_UNSUBSCRIBE in self.mistakes:
+            return []
+        outcome = "is no longer subscribed to" if removed else "was not subscribed to"
+        return self._answer("unsubscribe", message, datagram, source, outcome, text, {})
+
+    def _create(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
+        created = message.topic is not None and self._is_fit(message.topic)
+        created = created and self.numbers.bind(message, source)
+        outcome = "was created" if created else "could not be created"
+        return self._answer("create", message, datagram, source, outcome, message.topic, {})
+
+    def _acknowledged(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
+        self.accounts.prove(source, now)
+        return self._other(message, datagram, source, now) if Mistake.ACK_ACKS in self.mistakes else []
+
+    def _other(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
+        ack = self.replies.ack(message, datagram)
+        return [Send(ack, source)] if ack is not None else []
+
+    # -- parts of a handler -------------------------------------------------------------------------------------
+
+    def _answer(
+        self,
+        kind: str,
+        message: Message,
+        datagram: bytes,
+        source: Endpoint,
+        outcome: str,
+        topic: bytes | None,
+        duties: dict[str, list[Send]],
+    ) -> list[Send]:
+        """All duties that a request calls for, in the dialect's order."""
+        order = dict(self.dialect.spec.broker.order).get(kind, DEFAULT_ORDER[kind])  # type: ignore[call-overload]
+        sends: list[Send] = []
+        for duty in order:
+            if duty == "ack":
+                ack = self.replies.ack(message, datagram)
+                sends += [Send(ack, source)] if ack is not None else []
+            elif duty == "status":
+                name = (topic or b"").decode(errors="replace")
+                status = self.replies.status(message, f"The topic {name} {outcome}.")
+                sends += [Send(status, source)] if status is not None else []
+            else:
+                sends += duties.get(duty, [])
+        return sends
+
+    def _retain(self, topic: bytes, datagram: bytes) -> None:
+        if self.retained.keep(topic, datagram):
+            self.on_change({"retain": topic.hex(), "datagram": datagram.hex()})
+        else:
+            self.counters["refused: retained bytes"] += 1
+
+    def _topic_of(self, message: Message, source: Endpoint) -> bytes | None:
+        kind = self.dialect.spec.topics.kind
+        if kind == "number":
+            return self.numbers.name(message, source)
+        return source[0].encode() if kind == "source-address" else message.topic
+
+    def _subscriber(self, message: Message, source: Endpoint) -> Endpoint | None:
+        """Where forwards go: the source of the request, or its address with the port that the header names. Never
+        another address, never a privileged port: a payload must not aim the broker at somebody else's service."""
+        field = self.dialect.spec.broker.subscriber_port
+        if field is None:
+            return source
+        port = message.fields.get(field)
+        if not isinstance(port, int) or not PRIVILEGED_PORTS <= port <= 65535:
+            return None
+        return source[0], port
+
+    def _is_fit(self, topic: bytes) -> bool:
+        separator = (self.dialect.spec.topics.separator or "").encode()
+        depth = topic.count(separator) + 1 if separator else 1
+        return len(topic) <= self.limits.topic_bytes and depth <= self.limits.topic_depth
+
+    def _is_known(self, text: bytes) -> bool:
+        return self.dialect.spec.topics.kind != "number" or self.numbers.is_created(text)
+
+    def _filed_under(self, text: bytes) -> bytes:
+        return b"temperature" if Mistake.ONE_TOPIC in self.mistakes and text == b"humidity" else text

@@ -1,0 +1,84 @@
+"""What a broker will do for strangers, and the accounts that hold it to that. Every limit has a default here and an
+option on the command line."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from reference_broker.sending import Endpoint
+
+SECOND = 1_000_000_000
+MAX_ACCOUNTS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds of a broker. ``amplification`` holds for an address that has never acknowledged anything: it gets at
+    most so many times the bytes that it sent. Clients of some dialects never acknowledge; ``trust_silent`` says
+    whether those are served all the same."""
+
+    subscriptions_by_source: int = 1_000
+    subscriptions: int = 100_000
+    retained_bytes: int = 16 << 20
+    topic_bytes: int = 1_024
+    topic_depth: int = 64
+    datagram_bytes: int = 65_507
+    requests_by_second: int = 20_000
+    amplification: float = 3.0
+    trust_silent: bool = True
+
+
+class Account:
+    """What one address has sent, received and proven."""
+
+    __slots__ = ("allowance", "proven", "received", "sent", "seen_ns")
+
+    def __init__(self, allowance: float, now: int) -> None:
+        self.allowance, self.seen_ns = allowance, now
+        self.received = self.sent = 0
+        self.proven = False
+
+
+class Accounts:
+    """One account an address, the longest unseen forgotten first."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._accounts: OrderedDict[str, Account] = OrderedDict()
+
+    def _of(self, address: str, now: int) -> Account:
+        account = self._accounts.get(address)
+        if account is None:
+            if len(self._accounts) >= MAX_ACCOUNTS:
+                self._accounts.popitem(last=False)
+            account = self._accounts[address] = Account(self._limits.requests_by_second, now)
+        else:
+            self._accounts.move_to_end(address)
+        return account
+
+    def admit(self, source: Endpoint, size: int, now: int) -> bool:
+        """Take note of a datagram; false if its sender is too quick. A clock that jumps back costs nobody anything."""
+        account = self._of(source[0], now)
+        rate = self._limits.requests_by_second
+        elapsed = max(0, now - account.seen_ns)
+        account.seen_ns = now
+        account.allowance = min(rate, account.allowance + rate * elapsed / SECOND)
+        if account.allowance < 1:
+            return False
+        account.allowance -= 1
+        account.received += size
+        return True
+
+    def prove(self, source: Endpoint, now: int) -> None:
+        """This address has acknowledged something that we sent it, so it is real."""
+        self._of(source[0], now).proven = True
+
+    def allow(self, to: Endpoint, size: int, now: int) -> bool:
+        """Whether so many bytes may go to an address; if so they are taken note of."""
+        account = self._of(to[0], now)
+        free = account.proven or self._limits.trust_silent
+        if not free and account.sent + size > self._limits.amplification * account.received:
+            return False
+        account.sent += size
+        return True

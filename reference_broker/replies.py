@@ -1,0 +1,94 @@
+"""Building what answers a message: its ACK, its status message, its forward. Used by the broker and by clients."""
+
+from __future__ import annotations
+
+from pcap_tools.codec import Codec
+from pcap_tools.dialect.program import Dialect, Extent, Kind, Layout, Value
+from pcap_tools.dialect.spec import ForwardSpec
+from pcap_tools.message import Message
+
+
+class Replies:
+    """Answers in the words of one dialect, in the form in which the request came."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.codec = Codec(dialect)
+        self._spec = dialect.spec
+        self._constant_acks: dict[tuple[str, str], bytes] = {}
+        self._acks = {name: self._ack_of(name) for name in dialect.messages}
+
+    def _ack_of(self, message: str) -> str | None:
+        """The message that acknowledges another; ACKs themselves get none, which is how ACK loops are avoided."""
+        if any(variant.means == "ack" for variant in self._spec.messages[message]):
+            return None
+        for name, variants in self._spec.messages.items():
+            if any(message in variant.acks or "any" in variant.acks for variant in variants):
+                return name
+        return None
+
+    def ack(self, message: Message, datagram: bytes) -> bytes | None:
+        """The ACK of a message, or None where the dialect has none for it."""
+        name = self._acks.get(message.message or "")
+        if name is None:
+            return None
+        by = self._spec.messages[name][0].acks_by
+        if by == "order":
+            key = (name, message.form)
+            if key not in self._constant_acks:
+                self._constant_acks[key] = self._build(name, message.form, {})
+            return self._constant_acks[key]
+        layout = self._layout(name, message.form)
+        if by == "echo":
+            return self._build(name, message.form, _shared(layout, message.fields))
+        if by == "copy":
+            holder = next(step.name for step in reversed(layout.steps) if step.extent is not Extent.FIXED)
+            return self._build(name, message.form, {holder: datagram})
+        same = {by: message.fields[by]} if by in message.fields else {}
+        return self._build(name, message.form, same | self._shared_topic_id(layout, message))
+
+    def _shared_topic_id(self, layout: Layout, message: Message) -> dict[str, Value]:
+        """An ACK that has room for the topic's number repeats it."""
+        number = self._spec.topics.number
+        if number and layout.step(number) and number in message.fields:
+            return {number: message.fields[number]}
+        return {}
+
+    def status(self, message: Message, text: str) -> bytes | None:
+        """The status message that follows a request, with a sentence in it."""
+        name = self._spec.broker.status.get(message.message or "")
+        if name is None:
+            return None
+        field = self._layout(name, message.form).payload
+        return self._build(name, message.form, {field: text.encode()} if field else {})
+
+    def forward(self, message: Message, datagram: bytes) -> tuple[bytes | None, bytes]:
+        """The topic under which a publish is passed on, and the bytes that are."""
+        how = self._spec.broker.forward.get(message.message or "", "same-bytes")
+        if not isinstance(how, ForwardSpec):
+            return message.topic, datagram
+        layout = self._layout(how.becomes, message.form)
+        fields = _shared(layout, message.fields)
+        if how.topic_without and layout.topic:
+            topic = fields[layout.topic]
+            if isinstance(topic, bytes):
+                fields[layout.topic] = topic.replace(how.topic_without.encode(), b"", 1)
+        for name, value in how.set.items():
+            fields[name] = value.encode() if isinstance(value, str) else value
+        built = self.codec.message(how.becomes, message.form, **fields)
+        return built.topic, self.codec.build(built)
+
+    def _layout(self, name: str, form: str) -> Layout:
+        found = self.codec.dialect.form(form) or self.codec.dialect.forms[0]
+        return found.layouts_of(name)[0]
+
+    def _build(self, name: str, form: str, fields: dict[str, Value]) -> bytes:
+        return self.codec.build(self.codec.message(name, form, **fields))
+
+
+def _shared(layout: Layout, fields: dict[str, Value]) -> dict[str, Value]:
+    """The values that another message has a place for; what selects or measures it is worked out anew."""
+    return {
+        step.name: fields[step.name]
+        for step in layout.steps
+        if step.name in fields and step.guard is None and not step.counts and step.kind is not Kind.MAGIC
+    }

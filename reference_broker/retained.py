@@ -1,0 +1,48 @@
+"""The last retained message of each topic, within a limit on bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pcap_tools.dialect.spec import TopicsSpec
+from reference_broker.topic_index import index_for
+
+
+class Retained:
+    """``matching`` looks topics up by filter: an index of one filter is asked about each topic."""
+
+    def __init__(self, topics: TopicsSpec, max_bytes: int, matches_wildcards: bool) -> None:
+        self._topics, self._max_bytes, self._matches_wildcards = topics, max_bytes, matches_wildcards
+        self._messages: dict[bytes, bytes] = {}
+        self._bytes = 0
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        return iter(self._messages.items())
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def keep(self, topic: bytes, datagram: bytes) -> bool:
+        """Replace the message of a topic; false if there is no room for it."""
+        before = self._size(topic)
+        after = len(topic) + len(datagram)
+        if self._bytes - before + after > self._max_bytes:
+            return False
+        self._messages[topic] = datagram
+        self._bytes += after - before
+        return True
+
+    def drop(self, topic: bytes) -> None:
+        self._bytes -= self._size(topic)
+        self._messages.pop(topic, None)
+
+    def _size(self, topic: bytes) -> int:
+        return len(topic) + len(self._messages[topic]) if topic in self._messages else 0
+
+    def for_filter(self, text: bytes) -> list[tuple[bytes, bytes]]:
+        """The retained messages that a new subscriber of this filter is owed, by topic."""
+        index = index_for(self._topics)
+        if not self._matches_wildcards or not index.is_wild(text):
+            return [(text, self._messages[text])] if text in self._messages else []
+        index.add(text)
+        return sorted(item for item in self._messages.items() if any(index.matching(item[0])))

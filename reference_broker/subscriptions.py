@@ -1,0 +1,70 @@
+"""Who wants what: subscriptions by filter, with the limits on how many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pcap_tools.dialect.spec import BrokerSpec, TopicsSpec
+from reference_broker.limits import Limits
+from reference_broker.sending import Endpoint
+from reference_broker.topic_index import index_for
+
+
+class Subscriptions:
+    """A repeated subscription adds nothing, but for dialects that count copies ``per-subscription``."""
+
+    def __init__(self, topics: TopicsSpec, policy: BrokerSpec, limits: Limits) -> None:
+        self.index = index_for(topics)
+        self._copies = policy.copies
+        self._limits = limits
+        self._by_filter: dict[bytes, Counter[Endpoint]] = {}
+        self._by_endpoint: Counter[Endpoint] = Counter()
+
+    def __len__(self) -> int:
+        return self._by_endpoint.total()
+
+    def __iter__(self) -> Iterator[tuple[bytes, Endpoint]]:
+        """Every subscription, in the order in which filters and subscribers first came."""
+        for text, subscribers in self._by_filter.items():
+            for endpoint in subscribers.elements():
+                yield text, endpoint
+
+    def add(self, text: bytes, endpoint: Endpoint) -> bool:
+        """Subscribe; false if a limit forbids it."""
+        subscribers = self._by_filter.get(text)
+        if subscribers and endpoint in subscribers and self._copies != "per-subscription":
+            return True
+        full = len(self) >= self._limits.subscriptions
+        if full or self._by_endpoint[endpoint] >= self._limits.subscriptions_by_source:
+            return False
+        if subscribers is None:
+            subscribers = self._by_filter[text] = Counter()
+            self.index.add(text)
+        subscribers[endpoint] += 1
+        self._by_endpoint[endpoint] += 1
+        return True
+
+    def remove(self, text: bytes, endpoint: Endpoint) -> bool:
+        """Unsubscribe from exactly this filter, all copies of it; false if there was nothing to remove."""
+        subscribers = self._by_filter.get(text)
+        if not subscribers or endpoint not in subscribers:
+            return False
+        self._by_endpoint[endpoint] -= subscribers.pop(endpoint)
+        if not self._by_endpoint[endpoint]:
+            del self._by_endpoint[endpoint]
+        if not subscribers:
+            del self._by_filter[text]
+            self.index.discard(text)
+        return True
+
+    def subscribers(self, topic: bytes) -> list[Endpoint]:
+        """To whom a publish of this topic goes, one entry a copy."""
+        matching = list(self.index.matching(topic))
+        if len(matching) > 1:
+            matching.sort()
+        if self._copies == "per-subscriber":
+            return list(dict.fromkeys(endpoint for text in matching for endpoint in self._by_filter[text]))
+        if self._copies == "per-filter":
+            return [endpoint for text in matching for endpoint in self._by_filter[text]]
+        return [endpoint for text in matching for endpoint in self._by_filter[text].elements()]
