@@ -547,6 +547,7 @@ local function stop_here(w, code, offset)
 end
 
 local function finish(w)
+    w.run_last, w.run_end = nil, nil -- an absent field may have ended the layout inside a run
     if w.at < w.stop then
         if may_be_padded(w) and content_end(w) <= w.at then
             w.padding = w.padding + w.stop - w.at

@@ -19,6 +19,7 @@ COMMANDS = {
     "decode": "Decode the datagrams of captures, one line each, without Spark.",
     "demo": "Show the main job end to end on traffic made here.",
     "dialects": "List, show and check dialects: the protocols known here, and your own.",
+    "dissector": "Write the Wireshark dissector, with your own dialects too.",
     "doctor": "Show what is installed, what is missing and how to get it.",
 }
 

@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pcap_tools import builder
 from pcap_tools.dialect.program import Dialect, Extent, Form, Kind, Layout, Value
 from pcap_tools.errors import UsageError
@@ -59,9 +61,19 @@ class Codec:
                 return message
         return None
 
-    def message(self, name: str, form: str | None = None, **fields: Value | str) -> Message:
-        """A message to build: constants, lengths, padding and what was not said are filled in."""
-        return builder.complete(self.dialect, name, form, fields)
+    def message(
+        self,
+        name: str,
+        given: Mapping[str, Value | str] | None = None,
+        /,
+        form: str | None = None,
+        **fields: Value | str,
+    ) -> Message:
+        """A message to build: constants, lengths, padding and what was not said are filled in.
+
+        Fields are given by keyword, or (for names that are no keywords) as a mapping.
+        """
+        return builder.complete(self.dialect, name, form, {**(given or {}), **fields})
 
     def build(self, message: Message, check: bool = True) -> bytes:
         """The bytes of a message. ``check=False`` builds invalid ones on purpose: wrong lengths, values and types,

@@ -7,8 +7,19 @@
 [Send(datagram=b'\\x04', to=('10.0.0.2', 50000), ephemeral=False)]
 """
 
+from collections.abc import Iterable
+
+from pcap_tools.dialect import Dialect
 from reference_broker.core import Broker
 from reference_broker.limits import Limits
+from reference_broker.mistakes import Mistake
+from reference_broker.mqttsn import MqttsnBroker
 from reference_broker.sending import Endpoint, Send
 
-__all__ = ["Broker", "Endpoint", "Limits", "Send"]
+__all__ = ["Broker", "Endpoint", "Limits", "Mistake", "Send", "broker_for"]
+
+
+def broker_for(dialect: Dialect, limits: Limits | None = None, mistakes: Iterable[Mistake] = ()) -> Broker:
+    """The broker that a dialect asks for."""
+    kind = MqttsnBroker if dialect.spec.broker.sessions == "mqtt-sn" else Broker
+    return kind(dialect, limits, mistakes)

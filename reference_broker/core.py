@@ -1,7 +1,7 @@
 """The broker without I/O: a datagram and the time go in, datagrams to send come out. Deterministic.
 
-What it does is the dialect's policy: which messages are acknowledged and how, in which order forwards and ACK leave, how
-many copies a subscriber gets, what is retained. MQTT-SN's sessions are more than a policy; see ``mqttsn.py``.
+What it does is the dialect's policy: which messages are acknowledged and how, in which order forwards and ACK leave,
+how many copies a subscriber gets, what is retained. MQTT-SN's sessions are more than a policy; see ``mqttsn.py``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from pcap_tools.dialect import Dialect
+from pcap_tools.errors import UsageError
 from pcap_tools.message import Message
 from reference_broker.limits import Accounts, Limits
-from reference_broker.mistakes import Mistake
+from reference_broker.mistakes import PADDED_BYTES, FilterFailure, Mistake, RegexIndex
 from reference_broker.numbers import TopicNumbers
 from reference_broker.replies import Replies
 from reference_broker.retained import Retained
@@ -46,6 +47,8 @@ class Broker:
         policy = dialect.spec.broker
         self.subscriptions = Subscriptions(dialect.spec.topics, policy, self.limits)
         matching = policy.retained == "matching"
+        if Mistake.REGEX_FILTERS in self.mistakes:
+            self.subscriptions.index = RegexIndex()
         self.retained = Retained(dialect.spec.topics, self.limits.retained_bytes, matching)
         self.numbers = TopicNumbers(dialect.spec.topics, shared=Mistake.SHARED_NUMBERS in self.mistakes)
         self.on_change: Callable[[dict[str, str]], None] = lambda change: None
@@ -71,8 +74,14 @@ class Broker:
             self.counters[f"malformed: {message.error}"] += 1
             return []
         self.counters[message.message or "?"] += 1
+        if Mistake.SIGNED_LENGTH in self.mistakes and len(datagram) > 2 + 127:
+            return []
         handler = self._handlers.get(message.meaning, self._other)
-        return self._allowed(handler(message, datagram, source, now), now)
+        try:
+            return self._allowed(handler(message, datagram, source, now), now)
+        except (UsageError, FilterFailure) as error:
+            self.counters[f"refused: {type(error).__name__}"] += 1
+            return []
 
     def tick(self, now: int) -> list[Send]:
         """What is due by now. The plain dialects' brokers never resend, so nothing is."""
@@ -110,7 +119,8 @@ class Broker:
             self.counters["refused: too many subscriptions"] += 1
             return []
         self.on_change({"subscribe": text.hex(), "host": subscriber[0], "port": str(subscriber[1])})
-        retained = [Send(copy, subscriber) for _, copy in self.retained.for_filter(text)]
+        size = PADDED_BYTES if Mistake.PADDED_RETAINED in self.mistakes else 0
+        retained = [Send(copy.ljust(size, b"\0"), subscriber) for _, copy in self.retained.for_filter(text)]
         return self._answer("subscribe", message, datagram, source, "is subscribed to", text, {"retained": retained})
 
     def _unsubscribe(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:

@@ -32,7 +32,7 @@ class Limits:
 class Account:
     """What one address has sent, received and proven."""
 
-    __slots__ = ("allowance", "proven", "received", "sent", "seen_ns")
+    __slots__ = ("allowance", "proven", "received", "seen_ns", "sent")
 
     def __init__(self, allowance: float, now: int) -> None:
         self.allowance, self.seen_ns = allowance, now

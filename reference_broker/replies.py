@@ -74,7 +74,7 @@ class Replies:
                 fields[layout.topic] = topic.replace(how.topic_without.encode(), b"", 1)
         for name, value in how.set.items():
             fields[name] = value.encode() if isinstance(value, str) else value
-        built = self.codec.message(how.becomes, message.form, **fields)
+        built = self.codec.message(how.becomes, fields, form=message.form)
         return built.topic, self.codec.build(built)
 
     def _layout(self, name: str, form: str) -> Layout:
@@ -82,7 +82,7 @@ class Replies:
         return found.layouts_of(name)[0]
 
     def _build(self, name: str, form: str, fields: dict[str, Value]) -> bytes:
-        return self.codec.build(self.codec.message(name, form, **fields))
+        return self.codec.build(self.codec.message(name, fields, form=form))
 
 
 def _shared(layout: Layout, fields: dict[str, Value]) -> dict[str, Value]:

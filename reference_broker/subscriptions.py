@@ -58,13 +58,18 @@ class Subscriptions:
             self.index.discard(text)
         return True
 
+    def matching(self, topic: bytes) -> Iterator[tuple[bytes, Counter[Endpoint]]]:
+        """The filters that match a topic, in a fixed order, with their subscribers and how often each subscribed."""
+        for text in sorted(self.index.matching(topic)):
+            yield text, self._by_filter[text]
+
     def subscribers(self, topic: bytes) -> list[Endpoint]:
         """To whom a publish of this topic goes, one entry a copy."""
-        matching = list(self.index.matching(topic))
-        if len(matching) > 1:
-            matching.sort()
-        if self._copies == "per-subscriber":
-            return list(dict.fromkeys(endpoint for text in matching for endpoint in self._by_filter[text]))
-        if self._copies == "per-filter":
-            return [endpoint for text in matching for endpoint in self._by_filter[text]]
-        return [endpoint for text in matching for endpoint in self._by_filter[text].elements()]
+        if self._copies == "per-subscription":
+            return [endpoint for _, counts in self.matching(topic) for endpoint in counts.elements()]
+        all_matches = [endpoint for _, counts in self.matching(topic) for endpoint in counts]
+        return list(dict.fromkeys(all_matches)) if self._copies == "per-subscriber" else all_matches
+
+    def of(self, endpoint: Endpoint) -> list[bytes]:
+        """The filters of one subscriber."""
+        return [text for text, subscribers in self._by_filter.items() if endpoint in subscribers]

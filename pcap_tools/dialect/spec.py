@@ -167,6 +167,7 @@ class BrokerSpec(Table):
     status: dict[str, str] = {}
     subscriber_port: str | None = None
     forward_from: Literal["broker", "ephemeral"] = "broker"
+    sessions: Literal["none", "mqtt-sn"] = "none"
 
 
 class ResendSpec(Table):

@@ -42,7 +42,9 @@ def _in_words(item: Any, path: Path) -> str:
         return "this key is missing"
     if item["type"] == "literal_error":
         words = re.findall(r"'([^']*)'", str(item["ctx"]["expected"]))
-        return f"unknown word {_shown(item['input'])}{suggestion(_shown(item['input']).strip("'"), words)}"
+        word = _shown(item["input"])
+        hint = suggestion(word.strip("'"), words)
+        return f"unknown word {word}{hint}"
     text = str(item["msg"]).removeprefix("Value error, ")
     given = item["input"]
     shown = f" (got {_shown(given)})" if isinstance(given, str | int | float | bool) else ""

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from pcap_tools.codec import Codec
 from pcap_tools.dialect.program import Counts, Dialect, Form, Kind, Step
 from pcap_tools.errors import UsageError
 from pcap_tools.message import Message
@@ -168,8 +167,8 @@ def test_a_wrong_length_is_written_as_it_is_given(name: str, data: st.DataObject
 def test_an_invalid_message_is_built_only_on_purpose(
     dialect: str, name: str, fields: dict[str, str | int], wrong: dict[str, int | bytes], expected: str
 ) -> None:
-    codec: Codec = codec_of(dialect)
-    message = codec.message(name, **fields)
+    codec = codec_of(dialect)
+    message = codec.message(name, None, **fields)
     message.fields.update(wrong)
     assert codec.build(message, check=False) == bytes.fromhex(expected)
     with pytest.raises(UsageError):

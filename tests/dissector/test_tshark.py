@@ -38,7 +38,7 @@ def compare(work: list[tuple[str, bytes]], dissector: Path, folder: Path) -> Non
     capture = write_pcap(folder / "all.pcap", frames)
     decode_as = [part for name in NAMES for part in ("-d", f"udp.port=={ports[name]},pubsub_{name}")]
     codecs = {name: Codec(dialect_of(name)) for name in NAMES}
-    shown = list(pdml(capture, *decode_as, "-j", "pubsub", home=folder / "home", script=dissector))
+    shown = list(pdml(capture, *decode_as, "-J", "pubsub", home=folder / "home", script=dissector))
     assert len(shown) == len(work)
     for (name, datagram), frame in zip(work, shown, strict=True):
         message = codecs[name].decode(datagram)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ RAW_IP = 101
 UDP_PAYLOAD_AT = 28
 
 Address = tuple[str, int]
+_NOT_XML = re.compile("[\ufffe\uffff\ud800-\udfff]")  # tshark writes them all the same
 
 
 def run_tshark(
@@ -59,25 +61,33 @@ class Shown:
     show: dict[str, list[str]] = field(default_factory=dict)
     raw: dict[str, bytes] = field(default_factory=dict)
     at: dict[str, tuple[int, int]] = field(default_factory=dict)
+    masked: dict[str, bool] = field(default_factory=dict)
     layers: list[str] = field(default_factory=list)
+
+    def number(self, name: str) -> int:
+        """A number, a flag or bits, however they are shown."""
+        return int({"True": "1", "False": "0"}.get(self.show[name][0], self.show[name][0]), 0)
 
     def one(self, name: str) -> str | None:
         values = self.show.get(name)
         return None if values is None else values[0]
 
 
-def pdml(capture: Path, *options: str, home: Path, script: Path = DISSECTOR) -> Iterator[Shown]:
+def pdml(
+    capture: Path, *options: str, home: Path, script: Path | None = DISSECTOR, prefix: str = "pubsub"
+) -> Iterator[Shown]:
     """Every frame in tshark's most exact output: values, bytes and positions."""
     text = run_tshark(capture, "-T", "pdml", *options, home=home, script=script)
-    root = ElementTree.fromstring(text)  # noqa: S314
+    root = ElementTree.fromstring(_NOT_XML.sub("?", text))  # noqa: S314
     for packet in root.iter("packet"):
         shown = Shown(layers=[proto.get("name", "") for proto in packet.findall("proto")])
         for item in packet.iter("field"):
             name = item.get("name", "")
-            if not name.startswith("pubsub"):
+            if not name.startswith(prefix):
                 continue
             shown.show.setdefault(name, []).append(item.get("show", ""))
             shown.raw[name] = bytes.fromhex(item.get("unmaskedvalue") or item.get("value") or "")
+            shown.masked[name] = item.get("unmaskedvalue") is not None
             shown.at[name] = (int(item.get("pos", "0")), int(item.get("size", "0")))
         yield shown
 

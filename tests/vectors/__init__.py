@@ -19,9 +19,8 @@ VECTORS = Path(__file__).parent
 DIALECTS = VECTORS.parent / "dialects"
 
 _ESCAPE = re.compile(rb"\\(?:\\|x([0-9a-fA-F]{2}))")
-_KEYS = frozenset(
-    "what hex pad form message meaning fields topic filter payload retain padding error error_offset".split()
-)
+_COLUMNS = {"form", "message", "meaning", "fields", "topic", "filter", "payload", "retain", "padding"}
+_KEYS = {"what", "hex", "pad", *_COLUMNS, "error", "error_offset"}
 
 
 @dataclass(frozen=True)
