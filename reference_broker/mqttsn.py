@@ -25,6 +25,8 @@ MAX_TOPIC_IDS = 0xFFFE
 MAX_UNACKNOWLEDGED = 1_000
 QOS_MINUS_ONE = 3
 NORMAL, PREDEFINED, SHORT = 0, 1, 2
+# A stranger who sends these is told to connect. Not for DISCONNECT: two brokers would tell each other for ever.
+FOR_CLIENTS_ONLY = frozenset({"REGISTER", "PUBLISH", "SUBSCRIBE", "UNSUBSCRIBE", "PINGREQ"})
 
 
 class ReturnCode(IntEnum):
@@ -122,7 +124,7 @@ class MqttsnBroker(Broker):
             return self._publish_unconnected(message, now)
         session = self.sessions.get(source)
         if session is None:
-            return [self._send("DISCONNECT", source)] if name in self._by_name else []
+            return [self._send("DISCONNECT", source)] if name in FOR_CLIENTS_ONLY else []
         session.seen_ns = now
         handler = self._by_name.get(name)
         return handler(session, message, now) if handler else []

@@ -37,7 +37,7 @@ def _valid(codec: Codec, rng: random.Random) -> bytes:
 
 def _complete(codec: Codec, form: Form, layout: Layout, fields: dict[str, Value]) -> Message | None:
     try:
-        message = codec.message(layout.message, form.name, **fields)
+        message = codec.message(layout.message, fields, form=form.name)
     except UsageError:
         return None
     return message

@@ -54,7 +54,7 @@ def packets() -> list[bytes]:
                 for step in layout.steps:
                     if step.guard is not None:
                         fields[step.name] = int(step.guard[0])
-                built.append(codec.build(codec.message(layout.message, form.name, **fields)))
+                built.append(codec.build(codec.message(layout.message, fields, form=form.name)))
     return built
 
 
