@@ -10,7 +10,7 @@ PACKAGES := $(patsubst %/__init__.py,%,$(wildcard $(addsuffix /__init__.py,pcap_
 PYTHON_CODE := $(PACKAGES) $(wildcard tests benchmarks)
 LUA_CODE := $(shell find . -name '*.lua' -not -path './.*' -not -path './build/*')
 
-.PHONY: help setup test lint bench demo clean
+.PHONY: help setup test lint bench fuzz demo clean
 .DEFAULT_GOAL := help
 
 help: ## print this list
@@ -42,6 +42,9 @@ endif
 bench: setup ## benchmarks beside the tools one would use instead (minutes)
 	$(BIN)/python -m benchmarks.decode
 	$(BIN)/python -m benchmarks.dissector
+
+fuzz: setup ## a million hostile datagrams at each dialect's broker, 100,000 at each live socket (an hour)
+	TOPICSHARK_FUZZ=1000000 $(BIN)/pytest -n 2 -k fuzz --timeout 3600
 
 demo: setup ## set-up, then the main job end to end on generated traffic
 	$(BIN)/topicshark demo

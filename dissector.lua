@@ -200,14 +200,20 @@ local function java_sequence(text, at)
     return is_follower(third) and 3 or nil
 end
 
+-- Where the ASCII at `at` ends. An anchored pattern, since Lua starts an unanchored one anew at every byte.
+local function after_ascii(text, at)
+    local _, last = find(text, "^[\0-\127]*", at)
+    return last + 1
+end
+
 local function first_broken(text, sequence)
-    local at = find(text, "[\128-\255]")
-    while at and at <= #text do
-        local size = sequence(text, at)
-        if not size then
+    local at, size = after_ascii(text, 1), #text
+    while at <= size do
+        local step = sequence(text, at)
+        if not step then
             return at - 1
         end
-        at = find(text, "[\128-\255]", at + size)
+        at = after_ascii(text, at + step)
     end
     return nil
 end
@@ -215,8 +221,8 @@ end
 -- By the names in the tables: the offset of the first byte that does not belong, or nil.
 charsets.first_bad = {
     ascii = function(text)
-        local at = find(text, "[\128-\255]")
-        return at and at - 1
+        local at = after_ascii(text, 1)
+        return at <= #text and at - 1 or nil
     end,
     utf8 = function(text)
         return first_broken(text, utf8_sequence)
@@ -290,132 +296,122 @@ local function may_be_padded(w)
     return w.nul_padding and not w.end_told and not w.run_last
 end
 
-local function end_of_rest(w)
+local function end_of_rest(w, data, at, limit)
     if may_be_padded(w) then
+        if byte(data, limit) ~= 0 then -- the common case: nothing to cut off
+            return limit
+        end
         local stop = content_end(w)
-        return stop > w.at and stop or w.at
+        return stop > at and stop or at
     end
-    return w.run_end or w.stop
+    return limit
 end
 
--- -- reading one step: value, or nil and a fatal error with its offset ---------------------------------------------
+-- -- reading one step ------------------------------------------------------------------------------------------------
+--
+-- A reader gets (data, at, limit, w) and gives the value, where the next step begins, and where they differ from the
+-- step's own the first and last offset of the value; or nil, a fatal error code and its offset.
 
-local function read_number(step, decode)
+local function same(raw)
+    return raw
+end
+
+local function fixed(step, decode)
     local size = step.size
-    return function(w)
-        local at = w.at
-        if size > (w.run_end or w.stop) - at then
+    return function(data, at, limit)
+        if size > limit - at then
             return nil, "incomplete", at
         end
-        w.at = at + size
-        return decode(sub(w.data, at + 1, at + size))
+        return decode(sub(data, at + 1, at + size)), at + size
     end
 end
 
-local function read_byte(w)
-    local at = w.at
-    if at >= (w.run_end or w.stop) then
+local function read_byte(data, at, limit)
+    if at >= limit then
         return nil, "incomplete", at
     end
-    w.at = at + 1
-    return byte(w.data, at + 1)
+    return byte(data, at + 1), at + 1
 end
 
 local function reader_of_uint(step)
     if step.size == 1 then
         return read_byte
     end
-    return read_number(step, function(raw)
+    return fixed(step, function(raw)
         return numbers.unsigned(raw, step.little)
     end)
 end
 
 local function reader_of_int(step)
-    return read_number(step, function(raw)
+    return fixed(step, function(raw)
         return numbers.signed(raw, step.little)
     end)
 end
 
 local function reader_of_bits(step)
-    local read = read_number(step, function(raw)
-        return numbers.bits(raw, step.shift, step.bits)
-    end)
-    return function(w)
-        local at = w.at
-        local value, code, offset = read(w)
-        if value and not step.closes_group then
-            w.at = at
+    local size, shift, bits, closes = step.size, step.shift, step.bits, step.closes_group
+    return function(data, at, limit)
+        if size > limit - at then
+            return nil, "incomplete", at
         end
-        return value, code, offset
+        local value = numbers.bits(sub(data, at + 1, at + size), shift, bits)
+        return value, closes and at + size or at, at, at + size
     end
 end
 
 local function reader_of_digits(step)
-    local read = read_number(step, function(raw)
-        return raw
-    end)
-    return function(w)
-        local at = w.at
-        local raw, code, offset = read(w)
+    local read, zero = fixed(step, same), step.binary_digits and 0 or 48
+    return function(data, at, limit)
+        local raw, next_at, offset = read(data, at, limit)
         if not raw then
-            return nil, code, offset
+            return nil, next_at, offset
         end
-        local value = numbers.digits(raw, step.binary_digits and 0 or 48)
+        local value = numbers.digits(raw, zero)
         if not value then
             return nil, "bad-value", at
         end
-        return value
+        return value, next_at
     end
 end
 
 local function reader_of_magic(step)
-    local read = read_number(step, function(raw)
-        return raw
-    end)
-    return function(w)
-        local at = w.at
-        local raw, code, offset = read(w)
-        if raw and raw ~= step.literal then
+    local read, literal = fixed(step, same), step.literal
+    return function(data, at, limit)
+        local raw, next_at, offset = read(data, at, limit)
+        if raw and raw ~= literal then
             return nil, "bad-magic", at
         end
-        return raw, code, offset
+        return raw, next_at, offset
     end
 end
 
 local function reader_of_fixed_text(step)
-    return read_number(step, function(raw)
-        return raw
-    end)
+    return fixed(step, same)
 end
 
 local function reader_until(step)
-    local literal, keeps_delimiter = step.literal, step.or_end and step.is_last
-    return function(w)
-        local at, limit = w.at, w.run_end or w.stop
-        local first, last = find(w.data, literal, at + 1, true)
+    local literal, or_end, keeps_delimiter = step.literal, step.or_end, step.or_end and step.closes_run
+    return function(data, at, limit, w)
+        local first, last = find(data, literal, at + 1, true)
         if first and last <= limit then
-            w.last = first - 1
             if keeps_delimiter then
-                w.at = first - 1
-            else
-                w.at = last
-                w.after_delimiter = true
+                return sub(data, at + 1, first - 1), first - 1
             end
-            return sub(w.data, at + 1, first - 1)
+            w.after_delimiter = true
+            return sub(data, at + 1, first - 1), last, at, first - 1
         end
-        if not step.or_end then
+        if not or_end then
             return nil, "no-delimiter", at
         end
-        w.after_open_end = true
-        w.at = end_of_rest(w)
-        return sub(w.data, at + 1, w.at)
+        w.open_end = at
+        local stop = end_of_rest(w, data, at, limit)
+        return sub(data, at + 1, stop), stop
     end
 end
 
-local function read_rest(w)
-    local at = w.at
-    w.at = end_of_rest(w)
-    return sub(w.data, at + 1, w.at)
+local function read_rest(data, at, limit, w)
+    local stop = end_of_rest(w, data, at, limit)
+    return sub(data, at + 1, stop), stop
 end
 
 local function reader_of_prefixed(step)
@@ -428,12 +424,11 @@ local function reader_of_prefixed(step)
         end
         return numbers.unsigned(raw, prefix == "unsigned_little")
     end
-    return function(w)
-        local at, limit = w.at, w.run_end or w.stop
+    return function(data, at, limit)
         if size > limit - at then
             return nil, "incomplete", at
         end
-        local length = length_of(sub(w.data, at + 1, at + size))
+        local length = length_of(sub(data, at + 1, at + size))
         if not length or length < 0 then
             return nil, "bad-length", at
         end
@@ -441,8 +436,7 @@ local function reader_of_prefixed(step)
         if length > limit - first then
             return nil, "incomplete", at
         end
-        w.first, w.at = first, first + length
-        return sub(w.data, first + 1, w.at)
+        return sub(data, first + 1, first + length), first + length, first
     end
 end
 
@@ -513,7 +507,7 @@ local function close_run(w)
         note(w, "bad-length", w.run_told_at)
         w.at = w.run_end
     end
-    w.run_last, w.run_end = nil, nil
+    w.run_last, w.run_end, w.open_end = nil, nil, nil
 end
 
 local function judge(w, step, value, first)
@@ -528,6 +522,15 @@ local function judge(w, step, value, first)
     end
 end
 
+-- A length that was read before opens its run with this step.
+local function open_before(w, step, index)
+    local length_step = step.span_length
+    if length_step < index and not w.run_last then
+        local last_step = w.layout.steps[length_step].span_last
+        open_run(w, w.at, tonumber(w.values[length_step]), last_step, w.starts[length_step])
+    end
+end
+
 -- -- the walk -------------------------------------------------------------------------------------------------------
 
 local function is_absent(w, step)
@@ -536,7 +539,7 @@ local function is_absent(w, step)
     elseif step.kind == "bits" then
         return step.opens_group
     end
-    return step.extent ~= "rest" or w.after_open_end
+    return step.extent ~= "rest"
 end
 
 local function stop_here(w, code, offset)
@@ -560,47 +563,63 @@ end
 -- Read `data` by `layout` into the walk `w`. Steps that are `plain` need no look after they are read.
 function walk.run(w, layout, data, nul_padding)
     w.layout, w.data, w.nul_padding = layout, data, nul_padding
-    w.at, w.stop, w.count, w.padding = 0, #data, 0, 0
+    w.stop, w.count, w.padding = #data, 0, 0
     w.content, w.run_last, w.run_end, w.end_told, w.error, w.error_offset = nil, nil, nil, false, nil, nil
-    w.after_delimiter, w.after_open_end = false, false
+    w.after_delimiter, w.open_end = false, nil
     w.selected = layout.last_guard == 0
-    local steps = layout.steps
+    local steps, values, starts = layout.steps, w.values, w.starts
+    local stops, firsts, lasts = w.stops, w.firsts, w.lasts
+    local at, limit, may_be_short = 0, #data, layout.may_be_short
     for index = 1, #steps do
         local step = steps[index]
-        local length_step = step.span_length
-        if length_step and length_step < index and not w.run_last then
-            open_run(w, w.at, tonumber(w.values[length_step]), steps[length_step].span_last, w.starts[length_step])
+        if step.may_open then
+            w.at = at
+            open_before(w, step, index)
+            limit = w.run_end or w.stop
         end
-        if step.optional and is_absent(w, step) then
-            break
+        if may_be_short then
+            if w.open_end then -- nothing can come after it
+                if step.optional then
+                    break
+                end
+                return stop_here(w, "no-delimiter", w.open_end)
+            end
+            w.at = at
+            if step.optional and is_absent(w, step) then
+                break
+            end
+            w.after_delimiter = false
         end
-        local start = w.at
-        w.after_delimiter, w.after_open_end, w.first, w.last = false, false, start, nil
-        w.starts[index] = start
-        local value, code, offset = step.read(w)
+        local value, next_at, first, last = step.read(data, at, limit, w)
         if value == nil then
-            return stop_here(w, code, offset)
+            return stop_here(w, next_at, first)
         end
+        values[index], starts[index], firsts[index] = value, at, first or at
+        stops[index] = step.kind == "bits" and last or next_at
+        lasts[index] = last or next_at
         w.count = index
-        w.values[index], w.firsts[index] = value, w.first
-        w.stops[index] = step.kind == "bits" and start + step.size or w.at
-        w.lasts[index] = w.last or w.stops[index]
         if not step.plain then
             if step.guard and not step.guard[value] then
-                return stop_here(w, "unknown-type", start)
+                return stop_here(w, "unknown-type", at)
             end
             if index == layout.last_guard then
                 w.selected = true
             end
-            judge(w, step, value, w.first)
+            w.at = next_at
+            judge(w, step, value, first or at)
             if step.counts then
-                apply_length(w, index, step, value, start)
+                apply_length(w, index, step, value, at)
+                limit = w.run_end or w.stop
             end
         end
+        at = next_at
         if w.run_last == index then
+            w.at = at
             close_run(w)
+            at, limit = w.at, w.stop
         end
     end
+    w.at = at
     finish(w)
 end
 end)(shared)
@@ -1460,16 +1479,6 @@ ts.dialects = {
                             { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
                         },
                     },
-                    {
-                        message = "FORWARDED", meaning = "other", last_guard = 2,
-                        steps = {
-                            { name = "header_length", kind = "uint", size = 1, counts = "span", span_first = 1, span_last = 4, span_length = 1 },
-                            { name = "type", kind = "uint", size = 1, guard = { 254 } },
-                            { name = "control", kind = "uint", size = 1 },
-                            { name = "node_id", kind = "bytes", extent = "rest" },
-                            { name = "inner", kind = "bytes", extent = "rest" },
-                        },
-                    },
                 },
             },
         },
@@ -1807,6 +1816,7 @@ local function prepare_step(step, index, layout)
     step.is_last = index == #layout.steps
     step.guards, step.guard, step.allowed = step.guard, set_of(step.guard), set_of(step.allowed)
     step.first_bad = step.charset and charsets.first_bad[step.charset]
+    step.may_open = step.span_length ~= nil
     step.read = walk.reader(step)
     local looked_at = step.guard or step.allowed or step.first_bad or step.counts or index == layout.last_guard
     step.plain = not looked_at
@@ -1841,6 +1851,7 @@ for place, dialect in ipairs(ts.dialects) do
         for _, layout in ipairs(form.layouts) do
             for index, step in ipairs(layout.steps) do
                 prepare_step(step, index, layout)
+                layout.may_be_short = layout.may_be_short or step.optional or step.or_end
             end
         end
         form.by_first_byte = by_first_byte(form)
@@ -2217,17 +2228,42 @@ for _, dialect in ipairs(ts.dialects) do
     end
 end
 
--- `brokers` counts the evidence for each endpoint, `hosts` for each address.
+local known_parties = {}
+
+function parties.reset()
+    known_parties = {}
+end
+
+-- The one table for an address and port: { address, port, endpoint }.
+function parties.at(address, port)
+    local by_port = known_parties[address]
+    if not by_port then
+        by_port = {}
+        known_parties[address] = by_port
+    end
+    local party = by_port[port]
+    if not party then
+        party = { address = address, port = port, endpoint = address .. ":" .. port }
+        by_port[port] = party
+    end
+    return party
+end
+
+-- `brokers` counts the evidence for each party, `hosts` for each address.
 function parties.new()
     return { brokers = {}, hosts = {} }
 end
 
-local function vote(known, endpoint, address)
-    known.brokers[endpoint] = (known.brokers[endpoint] or 0) + 1
-    known.hosts[address] = true
+local function vote(known, party)
+    local brokers = known.brokers
+    local votes = brokers[party]
+    brokers[party] = (votes or 0) + 1
+    if not votes then
+        known.hosts[party.address] = true
+    end
 end
 
--- What the message itself says about its direction.
+-- What a message itself says about its direction.
 local function told(layout)
     local sender = layout.sender
     if sender then
@@ -2238,6 +2274,14 @@ local function told(layout)
         return FROM
     end
     return nil
+end
+
+for _, dialect in ipairs(ts.dialects) do
+    for _, form in ipairs(dialect.forms) do
+        for _, layout in ipairs(form.layouts) do
+            layout.way = told(layout)
+        end
+    end
 end
 
 local function by_ports(dialect, sport, dport)
@@ -2252,15 +2296,15 @@ end
 
 -- Which way a message goes. A publish between strangers is taken for one to the broker.
 function parties.direction(known, dialect, layout, from, to)
-    local way = told(layout)
+    local way = layout.way
     if way == TO then
-        vote(known, to.endpoint, to.address)
+        vote(known, to)
         return TO
     elseif way == FROM then
-        vote(known, from.endpoint, from.address)
+        vote(known, from)
         return FROM
     end
-    local source, target = known.brokers[from.endpoint], known.brokers[to.endpoint]
+    local source, target = known.brokers[from], known.brokers[to]
     if source and target then
         return target >= source and TO or FROM
     elseif target then
@@ -2370,27 +2414,16 @@ function subscriptions.due(subs, topic, names)
 end
 end)(shared)
 
--- ==================== 48_acks.lua ==================================================================================
+-- ==================== 47_requests.lua ==============================================================================
 ;(function(...)
--- Which ACK answers which request.
---
--- One queue of outstanding requests for each (requester, responder). An ACK with an id, an echo or a nested copy finds
--- its request by that. One without answers the oldest request that its anchors allow: a broker sends the forwards and
--- the ACK of one request in the dialect's fixed order, so the forwards around an ACK say whose it is.
---
--- Quality of a match: exact (one outstanding, sent once), anchored (several, the forwards decide), resent (sent more
--- than once: which send was answered is unknown), queued (several, by order only), none (nothing outstanding).
+-- What the tables say about requests and ACKs, made ready: who answers what, and what makes two sends the same one.
 local ts = ...
-local results = ts.results
-local byte, find, sub, concat = string.byte, string.find, string.sub, table.concat
+local byte, sub, concat = string.byte, string.sub, table.concat
 
-local acks = {}
-ts.acks = acks
+local requests = {}
+ts.requests = requests
 
-local MOST_OUTSTANDING = 512
 local LONG = 256
-
--- -- what the tables say, made ready ---------------------------------------------------------------------------------
 
 local function set_of(list)
     local set = {}
@@ -2412,27 +2445,31 @@ local function identity_steps(layout, may_change)
     return kept
 end
 
-local function prepare(dialect)
-    local may_change, nothing, answered, owed = set_of(dialect.client.may_change), {}, {}, set_of(dialect.client.acks)
-    dialect.id_of_acks = nil
+local function each_layout(dialect, visit)
     for _, form in ipairs(dialect.forms) do
         for _, layout in ipairs(form.layouts) do
-            layout.identity = identity_steps(layout, may_change)
-            layout.echo = identity_steps(layout, nothing)
-            dialect.has_echoes = dialect.has_echoes or layout.acks_by == "echo"
-            if layout.meaning == "ack" then
-                layout.answers = set_of(layout.acks)
-                layout.answers_any = layout.answers.any or false
-                answered[#answered + 1] = layout
-                if layout.acks_by_step then
-                    dialect.id_of_acks = layout.acks_by
-                end
-            end
+            visit(layout)
         end
     end
+end
+
+local function prepare(dialect)
+    local may_change, owed, acks = set_of(dialect.client.may_change), set_of(dialect.client.acks), {}
+    local id_name
+    each_layout(dialect, function(layout)
+        layout.identity = identity_steps(layout, may_change)
+        if layout.meaning == "ack" then
+            layout.answers = set_of(layout.acks)
+            layout.answers_any = layout.answers.any or false
+            acks[#acks + 1] = layout
+            id_name = layout.acks_by_step and layout.acks_by or id_name
+            dialect.has_echoes = dialect.has_echoes or layout.acks_by == "echo"
+            dialect.has_copies = dialect.has_copies or layout.acks_by == "copy"
+        end
+    end)
 
     local function is_answered(message, by_broker)
-        for _, ack in ipairs(answered) do
+        for _, ack in ipairs(acks) do
             local can = ack.sender == nil or (ack.sender == "broker") == by_broker
             if can and (ack.answers_any or ack.answers[message]) then
                 return true
@@ -2440,27 +2477,20 @@ local function prepare(dialect)
         end
         return false
     end
-    for _, form in ipairs(dialect.forms) do
-        for _, layout in ipairs(form.layouts) do
-            local asks = layout.meaning ~= "ack"
-            layout.is_echoed = dialect.has_echoes
-            layout.broker_answers = asks and is_answered(layout.message, true)
-            layout.client_answers = asks and owed[layout.message] and is_answered(layout.message, false) or false
-            layout.id_step = nil
-            for index, step in ipairs(layout.steps) do
-                if step.name == dialect.id_of_acks then
-                    layout.id_step = index
-                end
-            end
+    each_layout(dialect, function(layout)
+        local asks = layout.meaning ~= "ack"
+        layout.broker_answers = asks and is_answered(layout.message, true)
+        layout.client_answers = asks and owed[layout.message] and is_answered(layout.message, false) or false
+        layout.echo = dialect.has_echoes and identity_steps(layout, {}) or nil
+        for index, step in ipairs(layout.steps) do
+            layout.id_step = step.name == id_name and index or layout.id_step
         end
-    end
+    end)
 end
 
 for _, dialect in ipairs(ts.dialects) do
     prepare(dialect)
 end
-
--- -- keys ---------------------------------------------------------------------------------------------------------
 
 local function checksum(text)
     local sum = 0
@@ -2472,7 +2502,7 @@ local function checksum(text)
 end
 
 -- A text that stands for a long one, so that what is remembered does not grow with the messages' sizes.
-function acks.short(text)
+function requests.short(text)
     if #text <= LONG then
         return text
     end
@@ -2480,7 +2510,9 @@ function acks.short(text)
 end
 
 local buffer = {}
-local function joined(w, steps)
+
+-- The values of these steps as one text.
+function requests.joined(w, steps)
     local count = 0
     for place = 1, #steps do
         local index = steps[place]
@@ -2489,23 +2521,40 @@ local function joined(w, steps)
             buffer[count] = w.values[index]
         end
     end
-    if count == 1 then
-        return acks.short(buffer[1] .. "")
+    return requests.short(concat(buffer, "\0", 1, count))
+end
+end)(shared)
+
+-- ==================== 48_acks.lua ==================================================================================
+;(function(...)
+-- Which ACK answers which request.
+--
+-- One queue of outstanding requests for each (requester, responder). An ACK with an id, an echo or a nested copy finds
+-- its request by that. One without answers the oldest request that its anchors allow: a broker sends the forwards and
+-- the ACK of one request in the dialect's fixed order, so the forwards around an ACK say whose it is.
+--
+-- Quality of a match: exact (one outstanding, sent once), anchored (several, the forwards decide), resent (sent more
+-- than once: which send was answered is unknown), queued (several, by order only), none (nothing outstanding).
+local ts = ...
+local results = ts.results
+local find = string.find
+
+local acks = {}
+ts.acks = acks
+
+local MOST_OUTSTANDING = 512
+
+-- The queue of what `from` asked of `to`.
+function acks.queue(queues, from, to)
+    local by_responder = queues[from]
+    if not by_responder then
+        by_responder = {}
+        queues[from] = by_responder
     end
-    return acks.short(concat(buffer, "\0", 1, count))
-end
-
--- -- queues -------------------------------------------------------------------------------------------------------
-
-function acks.new()
-    return {}
-end
-
-local function queue_of(queues, key)
-    local queue = queues[key]
+    local queue = by_responder[to]
     if not queue then
-        queue = { first = 1, last = 0, size = 0, same = {} }
-        queues[key] = queue
+        queue = { first = 1, last = 0, size = 0, same = {}, answered = false }
+        by_responder[to] = queue
     end
     return queue
 end
@@ -2513,55 +2562,38 @@ end
 local function drop(queue, request)
     request.done = true
     queue.size = queue.size - 1
-    if queue.same[request.identity] == request then
-        queue.same[request.identity] = nil
+    local identity = request.m.identity
+    if queue.same[identity] == request then
+        queue.same[identity] = nil
     end
-    while queue.first <= queue.last and queue[queue.first].done do
-        queue[queue.first] = nil
-        queue.first = queue.first + 1
+    local first, last = queue.first, queue.last
+    while first <= last and queue[first].done do
+        queue[first] = nil
+        first = first + 1
     end
+    queue.first = first
 end
 
--- A request is sent. Gives its record and whether this is a resend of it.
-function acks.request(queues, key, w, data, frame, now, may_resend)
-    local queue = queue_of(queues, key)
-    local layout = w.layout
-    local identity = layout.message .. "\0" .. joined(w, layout.identity)
-    local before = may_resend and queue.same[identity]
+-- A request is sent: its record, and whether this is a resend of it. The record also serves as that of a publish.
+function acks.request(queue, m, frame, now, may_resend)
+    local before = may_resend and queue.same[m.identity]
     if before then
-        before.sends, before.last_frame = before.sends + 1, frame
+        before.sends, before.last_frame = (before.sends or 1) + 1, frame
         results.resend_of[frame] = before.frame
-        if acks.short(data) ~= before.data then
+        if m.bytes ~= before.m.bytes then
             results.resend_differs[frame] = true
         end
         return before, true
     end
-    local id = layout.id_step and layout.id_step <= w.count and w.values[layout.id_step] or nil
-    local request = {
-        frame = frame,
-        last_frame = frame,
-        time = now,
-        message = layout.message,
-        identity = identity,
-        data = acks.short(data),
-        echo = layout.is_echoed and joined(w, layout.echo),
-        id = id,
-        name = w.topic or w.filter,
-        sends = 1,
-        acks = 0,
-        queue = queue,
-        due = false,
-        publish = false,
-        done = false,
-    }
+    local request = { frame = frame, time = now, m = m, queue = queue }
     results.link[frame] = 0
-    if id == 0 then
+    if m.id == 0 then
         results.wants_no_ack[frame] = true
     end
-    queue.last = queue.last + 1
-    queue[queue.last] = request
-    queue.size = queue.size + 1
-    queue.same[identity] = request
+    local last = queue.last + 1
+    queue.last, queue.size = last, queue.size + 1
+    queue[last] = request
+    queue.same[m.identity] = request
     if queue.size > MOST_OUTSTANDING then
         drop(queue, queue[queue.first])
     end
@@ -2569,80 +2601,85 @@ function acks.request(queues, key, w, data, frame, now, may_resend)
 end
 
 -- Does this ACK, by what it carries, fit this request?
-local function fits(layout, w, data, request)
-    if not (layout.answers_any or layout.answers[request.message]) then
+local function fits(ack, request)
+    local layout, asked = ack.layout, request.m
+    if not (layout.answers_any or layout.answers[asked.message]) then
         return false
     elseif layout.acks_by == "order" then
         return true
     elseif layout.acks_by == "echo" then
-        return request.echo == w.echo_key
+        return asked.echo == ack.echo
     elseif layout.acks_by == "copy" then
-        return #request.data <= LONG and find(data, request.data, 1, true) ~= nil
+        return find(ack.bytes, asked.bytes, 1, true) ~= nil
     end
-    return layout.acks_by_step <= w.count and request.id == w.values[layout.acks_by_step]
+    return ack.id ~= nil and asked.id == ack.id
 end
 
 local function settle(request, frame, now, quality)
-    request.acks = request.acks + 1
+    local time = now - request.time
+    request.acks = (request.acks or 0) + 1
     request.queue.answered = request
-    results.link[frame], results.quality[frame] = request.frame, quality
-    results.ack_time[frame] = now - request.time
+    results.link[frame], results.quality[frame], results.ack_time[frame] = request.frame, quality, time
     if request.acks == 1 then
-        results.link[request.frame], results.ack_time[request.frame] = frame, now - request.time
-        results.link[request.last_frame] = frame
+        results.link[request.frame], results.ack_time[request.frame] = frame, time
+        if request.last_frame then
+            results.link[request.last_frame] = frame
+        end
     end
 end
 
 -- Of several outstanding requests: the one whose forwards the broker has just sent, else one that has none to send.
-local function anchored(candidates, last_served)
-    for _, request in ipairs(candidates) do
-        if request == last_served then
-            return request
-        end
+local function anchored(queue, ack, oldest, last_served)
+    if last_served and last_served.queue == queue and not last_served.done and fits(ack, last_served) then
+        return last_served
     end
-    if candidates[1].due == 0 then
+    if not oldest.due or oldest.due.total == 0 then
         return nil
     end
-    for _, request in ipairs(candidates) do
-        if request.due == 0 then
+    for place = queue.first, queue.last do
+        local request = queue[place]
+        if not request.done and request.due and request.due.total == 0 and fits(ack, request) then
             return request
         end
     end
     return nil
 end
 
--- An ACK comes. Gives the request that it answers, or nil. `forwards_first` says the order in which the broker sends,
--- `last_served` is the request to which its last forward belonged.
-function acks.answer(queues, key, w, data, frame, now, forwards_first, last_served)
-    local queue = queue_of(queues, key)
-    local layout = w.layout
-    w.echo_key = layout.acks_by == "echo" and joined(w, layout.echo) or nil
-    results.is_ack[frame] = true
-    local candidates = {}
+-- The oldest request that fits, and whether there is another one.
+local function candidates(queue, ack)
+    local oldest = nil
     for place = queue.first, queue.last do
         local request = queue[place]
-        if not request.done and fits(layout, w, data, request) then
-            candidates[#candidates + 1] = request
+        if not request.done and fits(ack, request) then
+            if oldest then
+                return oldest, true
+            end
+            oldest = request
         end
     end
-    local chosen, quality = candidates[1], "exact"
-    if #candidates > 1 and layout.acks_by == "order" then
-        quality = "queued"
-        local anchor = forwards_first and anchored(candidates, last_served)
-        if anchor then
-            chosen, quality = anchor, "anchored"
-        end
-    end
+    return oldest, false
+end
+
+-- An ACK comes: the request that it answers, or nil. `last_served` is the request to which the broker's last forward
+-- belonged, where it sends the forwards first.
+function acks.answer(queue, ack, frame, now, last_served)
+    results.is_ack[frame] = true
+    local chosen, is_ambiguous = candidates(queue, ack)
     if not chosen then
         local last = queue.answered
-        if last and last.sends > last.acks and fits(layout, w, data, last) then -- one more ACK to a resend
+        if last and (last.sends or 1) > last.acks and fits(ack, last) then -- one more ACK to a resend
             settle(last, frame, now, "resent")
             return last
         end
         results.link[frame], results.quality[frame] = 0, "none"
         return nil
     end
-    if chosen.sends > 1 then
+    local quality = "exact"
+    if is_ambiguous and ack.layout.acks_by == "order" then
+        local anchor = last_served ~= nil and anchored(queue, ack, chosen, last_served)
+        chosen, quality = anchor or chosen, anchor and "anchored" or "queued"
+    end
+    if chosen.sends then
         quality = "resent"
     end
     settle(chosen, frame, now, quality)
@@ -2664,14 +2701,107 @@ function acks.correct(guess, served)
     end
     local queue, frame, now = guess.queue, guess.ack_frame, guess.ack_at
     drop(queue, served)
-    guess.done, guess.acks = false, 0
+    guess.done, guess.acks = nil, nil
     queue.first = queue.first - 1 -- back to its place as the oldest
     queue[queue.first] = guess
     queue.size = queue.size + 1
-    queue.same[guess.identity] = guess
+    queue.same[guess.m.identity] = guess
     results.link[guess.frame], results.ack_time[guess.frame] = 0, nil
     settle(served, frame, now, "anchored")
     served.ack_frame, served.ack_at = frame, now
+end
+end)(shared)
+
+-- ==================== 49_messages.lua ==============================================================================
+;(function(...)
+-- What tracking and the columns need of a datagram, worked out once for all datagrams of the same bytes.
+--
+-- Publish/subscribe traffic repeats itself: a forward is its publish again, ACKs are all alike. Only the packet details
+-- need more, and decode anew.
+local ts = ...
+local decode, requests, topics = ts.decode, ts.requests, ts.topics
+local sub = string.sub
+
+local messages = {}
+ts.messages = messages
+
+local MOST_KEPT, LONGEST_KEPT = 1024, 512
+
+local kept, count
+
+function messages.reset()
+    kept, count = {}, 0
+    for _, dialect in ipairs(ts.dialects) do
+        kept[dialect] = {}
+    end
+end
+
+messages.reset()
+
+local function value_of(w, step)
+    if step and step <= w.count then
+        return w.values[step]
+    end
+    return nil
+end
+
+-- The keys by which tracking knows a valid message.
+local function add_keys(m, w, layout, data, dialect)
+    local bytes = w.padding > 0 and sub(data, 1, #data - w.padding) or data
+    m.bytes = dialect.has_copies and bytes or requests.short(bytes)
+    m.id = value_of(w, layout.id_step)
+    if layout.broker_answers or layout.client_answers then
+        m.identity = layout.message .. "\0" .. requests.joined(w, layout.identity)
+    end
+    if layout.echo then
+        m.echo = requests.joined(w, layout.echo)
+    end
+    m.number = value_of(w, layout.number_step)
+    m.listens_on = value_of(w, layout.port_step)
+    if m.topic then
+        m.content = requests.short(m.topic .. "\0" .. (m.payload or ""))
+    end
+end
+
+local function message_of(dialect, w, data)
+    local layout = w.layout
+    local m = {
+        layout = layout,
+        message = w.message,
+        meaning = w.meaning,
+        topic = w.topic,
+        filter = w.filter,
+        payload = w.payload,
+        retain = w.retain,
+        error = w.error,
+    }
+    if w.error then
+        m.error_offset = w.error_offset
+    else
+        add_keys(m, w, layout, data, dialect)
+    end
+    local publishes = w.meaning == "publish" or w.meaning == "deliver"
+    if publishes and w.topic and dialect.topics.wildcards and topics.has_wildcard(dialect.topics, w.topic) then
+        m.has_wildcard = true
+    end
+    return m
+end
+
+-- The message in this datagram; `length` is its true length where the capture cut it short.
+function messages.read(dialect, data, length)
+    local m = kept[dialect][data]
+    if m and length == #data then
+        return m
+    end
+    m = message_of(dialect, decode(dialect, data, length), data)
+    if length == #data and length <= LONGEST_KEPT then
+        if count >= MOST_KEPT then
+            messages.reset()
+        end
+        kept[dialect][data] = m
+        count = count + 1
+    end
+    return m
 end
 end)(shared)
 
@@ -2718,11 +2848,12 @@ end
 
 -- A publish reaches the broker. `request` is its record among the requests, if it is to be acknowledged.
 function forwards.publish(state, content, topic, frame, due, retain, request)
-    local publish = { frame = frame, content = content, due = due, request = request, left = due.total }
-    publish.closed = due.total == 0
-    results.due[frame] = due.total
+    local total = due.total
+    local publish = { frame = frame, content = content, due = due, request = request, left = total }
+    publish.closed = total == 0
+    results.due[frame] = total
     if request then
-        request.due, request.publish = due.total, publish
+        request.due, request.publish = due, publish
     end
     local list = state.by_content[content]
     if not list then
@@ -2816,7 +2947,8 @@ end)(shared)
 -- One message after the other, on the first pass: parties, subscriptions, requests and ACKs, publishes and forwards.
 local ts = ...
 local results, copies, parties, acks, forwards = ts.results, ts.copies, ts.parties, ts.acks, ts.forwards
-local subscriptions, topics, numbers = ts.subscriptions, ts.topics, ts.numbers
+local subscriptions, topics, numbers, requests = ts.subscriptions, ts.topics, ts.numbers, ts.requests
+local messages = ts.messages
 local TO, FROM = parties.TO, parties.FROM
 
 local tracking = {}
@@ -2863,24 +2995,26 @@ function tracking.reset()
     sessions = {}
     results.reset()
     copies.reset()
+    parties.reset()
+    messages.reset()
 end
 
 tracking.reset()
 
 local function session_of(dialect)
-    local session = sessions[dialect.name]
+    local session = sessions[dialect]
     if not session then
-        session = { parties = parties.new(), queues = acks.new(), brokers = {}, names = {} }
-        sessions[dialect.name] = session
+        session = { parties = parties.new(), queues = {}, brokers = {}, names = {} }
+        sessions[dialect] = session
     end
     return session
 end
 
 local function broker_of(session, dialect, party)
-    local key = dialect.broker.forward_from == "ephemeral" and party.address or party.endpoint
+    local key = dialect.broker.forward_from == "ephemeral" and party.address or party
     local broker = session.brokers[key]
     if not broker then
-        broker = { subs = subscriptions.new(dialect), forwards = forwards.new() }
+        broker = { subs = subscriptions.new(dialect), forwards = forwards.new(), last_served = false }
         session.brokers[key] = broker
     end
     return broker
@@ -2889,7 +3023,7 @@ end
 -- -- topic numbers and their names -----------------------------------------------------------------------------------
 
 local function names_of(session, dialect, client)
-    local scope = dialect.names_by_client and client.endpoint or ""
+    local scope = dialect.names_by_client and client or ""
     local names = session.names[scope]
     if not names then
         names = {}
@@ -2914,52 +3048,43 @@ local function bind_name(session, dialect, client, number, name, broker)
 end
 
 -- Under which topic the broker files a message, all names of it, and the content by which its forwards are known.
-local function topic_of(session, dialect, w, from, client, forward)
-    local topic, names = w.topic or "", nil
-    local layout = w.layout
-    if dialect.topics.kind == "source-address" then
-        return from.address, nil, acks.short(w.payload or "")
-    end
+local function topic_of(session, dialect, m, client, is_publish)
+    local layout = m.layout
     if layout.has_number_topic then
-        names = names_of(session, dialect, client)[w.values[layout.number_step]]
+        local names = names_of(session, dialect, client)[m.number]
         if names and dialect.names_by_client then
-            topic = names[#names]
+            local topic = names[#names]
+            return topic, names, requests.short(topic .. "\0" .. (m.payload or ""))
         end
-    elseif forward and forward.topic_without then
-        topic = topics.without(topic, forward.topic_without)
+        return m.topic or "", names, m.content
+    elseif dialect.topics.kind == "source-address" then
+        return client.address, nil, requests.short(m.payload or "")
     end
-    return topic, names, acks.short(topic .. "\0" .. (w.payload or ""))
+    local word = is_publish and layout.forward and layout.forward.topic_without
+    if word and m.topic then
+        local topic = topics.without(m.topic, word)
+        return topic, nil, requests.short(topic .. "\0" .. (m.payload or ""))
+    end
+    return m.topic or "", nil, m.content or ""
 end
 
 -- -- messages by meaning ---------------------------------------------------------------------------------------------
 
-local function request(session, way, w, data, frame, now, from, to)
-    local layout = w.layout
-    local owed = layout.client_answers
-    if way == TO then
-        owed = layout.broker_answers
-    end
-    if not owed then
-        return nil, false
-    end
-    return acks.request(session.queues, from.endpoint .. ">" .. to.endpoint, w, data, frame, now, way == TO)
-end
-
-local function on_publish(session, dialect, broker, w, frame, from, asked, is_resend)
-    local topic, names, content = topic_of(session, dialect, w, from, from, w.layout.forward)
+local function on_publish(session, dialect, broker, m, frame, from, asked, is_resend)
+    local topic, names, content = topic_of(session, dialect, m, from, true)
     if names then
         results.topic_name[frame] = names[#names]
     end
     if is_resend and asked.publish then
         forwards.supersede(asked.publish)
     end
-    local due = subscriptions.due(broker.subs, topic, names)
-    local keeps = w.retain and dialect.broker.retained ~= "none"
+    local due = broker.subs.matched[topic] or subscriptions.due(broker.subs, topic, names)
+    local keeps = m.retain and dialect.broker.retained ~= "none"
     forwards.publish(broker.forwards, content, topic, frame, due, keeps, asked)
 end
 
-local function on_forward(session, dialect, broker, w, frame, to)
-    local topic, names, content = topic_of(session, dialect, w, to, to, nil)
+local function on_forward(session, dialect, broker, m, frame, to)
+    local topic, names, content = topic_of(session, dialect, m, to, false)
     if names then
         results.topic_name[frame] = names[#names]
     end
@@ -2969,62 +3094,67 @@ local function on_forward(session, dialect, broker, w, frame, to)
         acks.correct(broker.guess, served)
         broker.guess = nil
     end
-    broker.last_served = served
+    broker.last_served = served or false
 end
 
-local function on_ack(session, dialect, way, w, data, frame, now, from, to)
+local function on_ack(session, dialect, way, m, frame, now, from, to)
     local broker = broker_of(session, dialect, way == TO and to or from)
-    local key = to.endpoint .. ">" .. from.endpoint
-    local first, served = dialect.forwards_first, broker.last_served
-    local answered = acks.answer(session.queues, key, w, data, frame, now, first, served)
-    local layout = w.layout
+    local served = nil
+    if dialect.forwards_first then
+        served = broker.last_served
+    end
+    local answered = acks.answer(acks.queue(session.queues, to, from), m, frame, now, served)
     if not answered then
         return
     end
-    if layout.number_step and layout.number_step <= w.count and answered.name and dialect.topics.named_by then
-        local client = way == TO and from or to
-        bind_name(session, dialect, client, w.values[layout.number_step], answered.name, broker)
+    local name = m.number and dialect.topics.named_by and (answered.m.topic or answered.m.filter)
+    if name then
+        bind_name(session, dialect, way == TO and from or to, m.number, name, broker)
     end
-    if way == FROM and answered.publish then
+    local publish = answered.publish
+    if publish and way == FROM then
         if dialect.forwards_first then
-            answered.publish.closed = true
+            publish.closed = true
         elseif dialect.acks_first then
             if broker.acked then
                 broker.acked.closed = true -- the broker has gone on to the next one
             end
-            broker.acked, broker.guess = answered.publish, answered
+            broker.acked, broker.guess = publish, answered
         end
     end
 end
 
-local function subscriber(w, from)
-    local step = w.layout.port_step
-    if step and step <= w.count then
-        return from.address .. ":" .. numbers.text(w.values[step])
+local function subscriber(m, from)
+    if m.listens_on then
+        return from.address .. ":" .. numbers.text(m.listens_on)
     end
     return from.endpoint
 end
 
--- Takes in one valid message. `from` and `to` are { address, port, endpoint }.
-function tracking.message(dialect, w, data, frame, now, from, to)
-    local session, layout, meaning = session_of(dialect), w.layout, w.meaning
+-- Takes in one valid message from one party to another.
+function tracking.message(dialect, m, frame, now, from, to)
+    local session, layout, meaning = session_of(dialect), m.layout, m.meaning
     local way = parties.direction(session.parties, dialect, layout, from, to)
     if meaning == "ack" then
-        return on_ack(session, dialect, way, w, data, frame, now, from, to)
+        return on_ack(session, dialect, way, m, frame, now, from, to)
     end
-    local broker = broker_of(session, dialect, way == TO and to or from)
-    local asked, is_resend = request(session, way, w, data, frame, now, from, to)
-    if meaning == "publish" and way == TO then
-        on_publish(session, dialect, broker, w, frame, from, asked, is_resend)
+    local is_request = way == TO
+    local broker = broker_of(session, dialect, is_request and to or from)
+    local asked, is_resend = nil, false
+    if is_request and layout.broker_answers or not is_request and layout.client_answers then
+        asked, is_resend = acks.request(acks.queue(session.queues, from, to), m, frame, now, is_request)
+    end
+    if meaning == "publish" and is_request then
+        on_publish(session, dialect, broker, m, frame, from, asked, is_resend)
     elseif meaning == "publish" or meaning == "deliver" then
-        on_forward(session, dialect, broker, w, frame, to)
-    elseif meaning == "subscribe" and w.filter and not is_resend then
-        subscriptions.add(broker.subs, w.filter, subscriber(w, from), frame)
-    elseif meaning == "unsubscribe" and w.filter then
-        subscriptions.remove(broker.subs, w.filter, subscriber(w, from))
+        on_forward(session, dialect, broker, m, frame, to)
+    elseif meaning == "subscribe" and m.filter and not is_resend then
+        subscriptions.add(broker.subs, m.filter, subscriber(m, from), frame)
+    elseif meaning == "unsubscribe" and m.filter then
+        subscriptions.remove(broker.subs, m.filter, subscriber(m, from))
     end
-    if layout.names_topics and w.topic and layout.number_step then
-        bind_name(session, dialect, way == TO and from or to, w.values[layout.number_step], w.topic, broker)
+    if layout.names_topics and m.topic and m.number then
+        bind_name(session, dialect, is_request and from or to, m.number, m.topic, broker)
     end
 end
 end)(shared)
@@ -3189,7 +3319,7 @@ local ts = ...
 if not ts.proto then
     return
 end
-local results, topics = ts.results, ts.topics
+local results = ts.results
 
 local experts = {}
 ts.experts = experts
@@ -3200,13 +3330,14 @@ local function define(id, text, group, severity)
     experts[id] = ProtoExpert.new("pubsub.expert." .. id, text, group, severity)
 end
 
--- The error codes of docs/decoding.md, with `_` for `-`.
-define("empty", "No byte at all", GROUP.MALFORMED, SEVERITY.ERROR)
+-- The error codes of docs/decoding.md, with `_` for `-`. Not in the group "malformed", by which Wireshark means that a
+-- dissector ran off the end of a packet.
+define("empty", "No byte at all", GROUP.PROTOCOL, SEVERITY.ERROR)
 define("unknown_type", "No message of the dialect has this type", GROUP.UNDECODED, SEVERITY.WARN)
-define("incomplete", "The datagram ends inside a field", GROUP.MALFORMED, SEVERITY.ERROR)
-define("no_delimiter", "The delimiter that ends a field is missing", GROUP.MALFORMED, SEVERITY.ERROR)
-define("bad_magic", "Constant bytes that differ", GROUP.MALFORMED, SEVERITY.ERROR)
-define("bad_length", "A length that contradicts what is there", GROUP.MALFORMED, SEVERITY.ERROR)
+define("incomplete", "The datagram ends inside a field", GROUP.PROTOCOL, SEVERITY.ERROR)
+define("no_delimiter", "The delimiter that ends a field is missing", GROUP.PROTOCOL, SEVERITY.ERROR)
+define("bad_magic", "Constant bytes that differ", GROUP.PROTOCOL, SEVERITY.ERROR)
+define("bad_length", "A length that contradicts what is there", GROUP.PROTOCOL, SEVERITY.ERROR)
 define("bad_value", "A number that the dialect does not know", GROUP.PROTOCOL, SEVERITY.WARN)
 define("bad_text", "A byte that is not in the text's character set", GROUP.PROTOCOL, SEVERITY.WARN)
 define("trailing_bytes", "Bytes after the message that are no padding", GROUP.UNDECODED, SEVERITY.WARN)
@@ -3223,44 +3354,43 @@ define("unknown_subscriber", "No subscription of the receiver was seen", GROUP.S
 define("no_ack", "No ACK was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
 ts.proto.experts = experts
 
-local TOPICAL = { publish = true, deliver = true }
+local UNEXPECTED = { filter = "unexpected_forward", subscriber = "unknown_subscriber" }
 
 -- The ids that apply to this message, as a list; nil for none, which is the common case. `later` is true once the whole
 -- capture was seen.
-function ts.experts_of(dialect, w, frame, later)
-    local ids = nil
-    local function add(id)
-        ids = ids or {}
-        ids[#ids + 1] = id
+function ts.experts_of(m, frame, later)
+    local error, is_copy = m.error, results.copy_of[frame]
+    local resend, unexpected = results.resend_of[frame], results.unexpected[frame]
+    local unanswered = results.link[frame] == 0 and (later or results.is_ack[frame])
+    if not (error or is_copy or resend or unexpected or unanswered or m.has_wildcard) then
+        return nil
     end
-    if w.error then
-        add((w.error:gsub("-", "_")))
+    local ids = {}
+    if error then
+        ids[1] = error:gsub("-", "_")
     end
-    if results.copy_of[frame] then
-        add("copy")
+    if is_copy then
+        ids[#ids + 1] = "copy"
         return ids
     end
-    if dialect.topics.wildcards and TOPICAL[w.meaning] and w.topic and topics.has_wildcard(dialect.topics, w.topic) then
-        add("wildcard_in_topic")
+    if m.has_wildcard then
+        ids[#ids + 1] = "wildcard_in_topic"
     end
-    if results.resend_of[frame] then
-        add("resend")
-        if results.resend_differs[frame] then
-            add("resend_differs")
-        end
+    if resend then
+        ids[#ids + 1] = "resend"
     end
-    local unexpected = results.unexpected[frame]
+    if results.resend_differs[frame] then
+        ids[#ids + 1] = "resend_differs"
+    end
     if unexpected then
-        add(unexpected == "filter" and "unexpected_forward" or "unknown_subscriber")
+        ids[#ids + 1] = UNEXPECTED[unexpected]
     end
-    if results.link[frame] == 0 then
-        if results.is_ack[frame] then
-            add("unsolicited_ack")
-        elseif later and not results.wants_no_ack[frame] then
-            add("no_ack")
-        end
+    if unanswered and results.is_ack[frame] then
+        ids[#ids + 1] = "unsolicited_ack"
+    elseif unanswered and not results.wants_no_ack[frame] then
+        ids[#ids + 1] = "no_ack"
     end
-    return ids
+    return ids[1] and ids or nil
 end
 end)(shared)
 
@@ -3281,7 +3411,8 @@ function ts.shown(text)
     if #text > MOST_SHOWN then
         text = sub(text, 1, MOST_SHOWN) .. "..."
     end
-    if not find(text, "[^\32-\126]") then
+    local _, last = find(text, "^[\32-\126]*")
+    if last == #text then
         return text
     end
     if charsets.is_readable(text) and not find(text, "[\t\n\11\12\r]") then
@@ -3293,59 +3424,61 @@ function ts.shown(text)
 end
 local shown = ts.shown
 
-local function about_forwards(frame, later)
-    local due, got = results.due[frame], results.fanout[frame] or 0
-    if not due then
-        return ""
+local function about_forwards(frame, due, later)
+    local got = due
+    if later then -- on the first pass the forwards are yet to come: say how many are due
+        got = results.fanout[frame] or 0
     end
-    if not later then -- the forwards are yet to come: say how many are due
-        got = due
-    end
-    local count = got == due and got or got .. " of " .. due
     if got == 0 and due == 0 then
         return later and ARROW .. "no subscriber" or ""
     end
+    local count = got == due and got or got .. " of " .. due
     return ARROW .. count .. ((got == 1 and due == 1) and " subscriber" or " subscribers")
 end
 
-local function about_past(w, frame)
-    local past = ""
-    if results.forward_of[frame] then
-        past = past .. " [forward of " .. results.forward_of[frame] .. "]"
-    end
-    if results.is_ack[frame] then
-        local link = results.link[frame]
-        past = past .. (link == 0 and " [unsolicited]" or " [ACK to " .. link .. "]")
-    end
-    if results.resend_of[frame] then
-        past = past .. " [resend of " .. results.resend_of[frame] .. "]"
-    end
-    if results.copy_of[frame] then
-        past = past .. " [copy of " .. results.copy_of[frame] .. "]"
-    end
-    if w.error then
-        past = past .. " [" .. w.error .. " at byte " .. w.error_offset .. "]"
-    end
-    return past
-end
-
--- The line for a decoded message. `later` is true once the whole capture was seen.
-function ts.info(w, frame, later)
-    local line = w.message or "?"
-    local topic = w.topic or w.filter
+-- The part that depends on the datagram alone, kept with it.
+local function line_of(m)
+    local line = m.message or "?"
+    local topic = m.topic or m.filter
     if topic then
         line = line .. " " .. shown(topic)
-        if results.topic_name[frame] then
-            line = line .. " (" .. shown(results.topic_name[frame]) .. ")"
-        end
     end
-    if w.payload then
-        line = line .. ' "' .. shown(w.payload) .. '"'
+    if m.payload then
+        line = line .. ' "' .. shown(m.payload) .. '"'
     end
-    if w.retain then
+    if m.retain then
         line = line .. " retained"
     end
-    return line .. about_forwards(frame, later) .. about_past(w, frame)
+    m.line = line
+    return line
+end
+
+-- The line for a message. `later` is true once the whole capture was seen.
+function ts.info(m, frame, later)
+    local line = m.line or line_of(m)
+    local copy, resend, forward = results.copy_of[frame], results.resend_of[frame], results.forward_of[frame]
+    local due, name = results.due[frame], results.topic_name[frame]
+    if name then
+        line = line .. " (" .. shown(name) .. ")"
+    end
+    if due then
+        line = line .. about_forwards(frame, due, later)
+    elseif results.is_ack[frame] then
+        local link = results.link[frame]
+        line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. link .. "]")
+    elseif forward then
+        line = line .. " [forward of " .. forward .. "]"
+    end
+    if resend then
+        line = line .. " [resend of " .. resend .. "]"
+    end
+    if copy then
+        line = line .. " [copy of " .. copy .. "]"
+    end
+    if m.error then
+        line = line .. " [" .. m.error .. " at byte " .. m.error_offset .. "]"
+    end
+    return line
 end
 end)(shared)
 
@@ -3671,8 +3804,9 @@ if not ts.proto then
     return
 end
 local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
-local decode, evidence, copies, acks = ts.decode, ts.evidence, ts.copies, ts.acks
-local floor = math.floor
+local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
+local parties, messages = ts.parties, ts.messages
+local floor, has_gui = math.floor, gui_enabled()
 
 -- Where a frame was captured, for finding copies. These need a tree; the one first pass that has none is that of
 -- `tshark -2` without a filter, where only the direction is known.
@@ -3684,24 +3818,29 @@ local fragment_id = Field.new("ipv6.fraghdr.ident")
 local icmp, icmpv6 = Field.new("icmp.type"), Field.new("icmpv6.type")
 
 local pubsub -- the dissector of `proto`, known only once everything is registered
-local endpoints -- endpoint -> dialect, once recognised
 local has_tree -- on the first pass: are there fields to ask for?
 local first_offset -- of absolute to relative time: differs behind a time reference
 
 function proto.init()
-    endpoints, has_tree, first_offset = {}, nil, nil
+    has_tree, first_offset = nil, nil
     tracking.reset()
     ts.statistics.reset()
+end
+
+-- Numbers from Wireshark are floats in Lua 5.3 and later; 3.0 would be shown as such.
+local whole = rawget(math, "tointeger") or function(number)
+    return number
 end
 
 -- Seconds since the first frame, also behind a time reference of the user's. Relative times are exact to nanoseconds,
 -- absolute ones as doubles are not.
 local function time_of(pinfo)
     local relative = pinfo.rel_ts
-    local offset = pinfo.abs_ts - relative
-    if not first_offset then
-        first_offset = offset
+    if not has_gui then
+        return relative
     end
+    local offset = pinfo.abs_ts - relative
+    first_offset = first_offset or offset
     local moved = offset - first_offset
     if moved > 1e-5 or moved < -1e-5 then
         return relative + floor(moved * 1e6 + 0.5) / 1e6
@@ -3709,18 +3848,15 @@ local function time_of(pinfo)
     return relative
 end
 
-local from, to = {}, {} -- used again for every packet
-
-local function set_parties(pinfo)
-    from.address, from.port = tostring(pinfo.src), floor(pinfo.src_port)
-    to.address, to.port = tostring(pinfo.dst), floor(pinfo.dst_port)
-    from.endpoint, to.endpoint = from.address .. ":" .. from.port, to.address .. ":" .. to.port
+local function both_ends(pinfo)
+    local from = parties.at(tostring(pinfo.src), whole(pinfo.src_port))
+    return from, parties.at(tostring(pinfo.dst), whole(pinfo.dst_port))
 end
 
 -- -- which dialect ---------------------------------------------------------------------------------------------------
 
 -- The dialect that decodes it without error and says most about it; how well the ports suit goes before all.
-local function best_of(candidates, data, length)
+local function best_of(candidates, data, length, from, to)
     local best, best_fit, most = nil, -1, 0
     for _, dialect in ipairs(candidates) do
         local w = decode(dialect, data, length)
@@ -3734,7 +3870,7 @@ local function best_of(candidates, data, length)
     return best, most
 end
 
-local function best_by_ports(candidates)
+local function best_by_ports(candidates, from, to)
     local best, most = candidates[1], -1
     for _, dialect in ipairs(candidates) do
         local fit = evidence.of_ports(dialect, from.port, to.port)
@@ -3754,52 +3890,51 @@ local function includes(list, dialect)
     return false
 end
 
-local function by_port(pinfo)
-    local one, other = settings.by_port[floor(pinfo.dst_port)], settings.by_port[floor(pinfo.src_port)]
-    if not other or one == other then
-        return one or other
-    elseif not one then
-        return other
+-- All dialects that claim one of the two ports.
+local function by_port(from, to)
+    local one, other = settings.by_port[to.port], settings.by_port[from.port]
+    if not other or not one or one == other then
+        return one or other or ts.dialects
     end
     local both = {}
-    for _, dialect in ipairs(one) do
-        both[#both + 1] = dialect
-    end
-    for _, dialect in ipairs(other) do
-        if not includes(both, dialect) then
-            both[#both + 1] = dialect
+    for _, list in ipairs({ one, other }) do
+        for _, dialect in ipairs(list) do
+            if not includes(both, dialect) then
+                both[#both + 1] = dialect
+            end
         end
     end
     return both
 end
 
 -- On a port that several dialects use: the one known for an endpoint if it decodes, else the one with most evidence.
-local function choose(pinfo, data, length, frame)
-    local place = results.dialect[frame]
-    if place then
-        return ts.dialects[place]
+local function choose(data, length, from, to)
+    local known = to.dialect or from.dialect
+    if known and not messages.read(known, data, length).error then
+        return known
     end
-    local candidates = by_port(pinfo)
-    if not candidates or not candidates[1] then
+    local candidates = by_port(from, to)
+    if not candidates[1] then
         candidates = ts.dialects
     end
     if not candidates[2] then
         return candidates[1]
     end
-    set_parties(pinfo)
-    local known = endpoints[to.endpoint] or endpoints[from.endpoint]
-    if known and includes(candidates, known) and not decode(known, data, length).error then
-        results.dialect[frame] = known.place
-        return known
-    end
-    local dialect = best_of(candidates, data, length)
+    local dialect = best_of(candidates, data, length, from, to)
     if dialect then
-        endpoints[to.endpoint] = endpoints[to.endpoint] or dialect
-        endpoints[from.endpoint] = endpoints[from.endpoint] or dialect
+        to.dialect, from.dialect = to.dialect or dialect, from.dialect or dialect
     end
-    dialect = dialect or known or best_by_ports(candidates)
-    results.dialect[frame] = dialect.place
-    return dialect
+    return dialect or known or best_by_ports(candidates, from, to)
+end
+
+-- The dialect of a frame: chosen once, the same on later passes.
+local function dialect_of(data, length, frame, from, to)
+    local place = results.dialect[frame]
+    if not place then
+        place = choose(data, length, from, to).place
+        results.dialect[frame] = place
+    end
+    return ts.dialects[place]
 end
 
 -- -- one datagram ----------------------------------------------------------------------------------------------------
@@ -3810,7 +3945,7 @@ local function last_value(extract)
 end
 
 -- Only cooked captures and files with interfaces can hold copies.
-local function find_copy(data, frame, now, pinfo)
+local function find_copy(data, frame, now, pinfo, from, to)
     if has_tree == nil then
         has_tree = frame_number() ~= nil
     end
@@ -3824,39 +3959,48 @@ local function find_copy(data, frame, now, pinfo)
     else
         return nil
     end
-    local key = from.endpoint .. ">" .. to.endpoint .. ">" .. acks.short(data)
+    local key = from.endpoint .. ">" .. to.endpoint .. ">" .. requests.short(data)
     return copies.copy_of(key, frame, now, place, last_value(ip_id) or last_value(fragment_id))
 end
 
-local function track(dialect, w, data, frame, pinfo)
+local function track(dialect, m, data, frame, pinfo, from, to)
     if icmp() or icmpv6() then
         return -- quoted inside an ICMP error: not a datagram
     end
-    set_parties(pinfo)
     local now = time_of(pinfo)
-    results.copy_of[frame] = find_copy(data, frame, now, pinfo)
-    if not results.copy_of[frame] and not w.error then
-        tracking.message(dialect, w, data, frame, now, from, to)
+    local copy = find_copy(data, frame, now, pinfo, from, to)
+    if copy then
+        results.copy_of[frame] = copy
+    elseif not m.error then
+        tracking.message(dialect, m, frame, now, from, to)
     end
 end
 
 local function dissect(tvb, pinfo, root, wanted)
-    local length = tvb:len()
-    local data = length > 0 and tvb:raw() or ""
-    local frame, visited = floor(pinfo.number), pinfo.visited
-    local dialect = wanted or settings.only or choose(pinfo, data, tvb:reported_len(), frame)
-    local w = decode(dialect, data, tvb:reported_len())
+    local length = tvb:reported_len()
+    local data = length > 0 and tvb:len() > 0 and tvb:raw() or ""
+    local frame, visited = whole(pinfo.number), pinfo.visited
+    local dialect = wanted or settings.only
+    local from, to
+    if not visited or not dialect then
+        from, to = both_ends(pinfo)
+        dialect = dialect or dialect_of(data, length, frame, from, to)
+    end
+    local m = messages.read(dialect, data, length)
     if not visited then
-        track(dialect, w, data, frame, pinfo)
+        track(dialect, m, data, frame, pinfo, from, to)
     end
-    pinfo.cols.protocol = dialect.name
-    pinfo.cols.info = ts.info(w, frame, visited)
-    ts.statistics.take(dialect, w, frame, pinfo)
-    local ids = ts.experts_of(dialect, w, frame, visited)
+    local columns = pinfo.cols
+    columns.protocol = dialect.name
+    columns.info = ts.info(m, frame, visited)
+    if ts.statistics.wanted then
+        ts.statistics.take(dialect, m, frame, pinfo)
+    end
+    local ids = ts.experts_of(m, frame, visited)
     if ids or root:referenced(pubsub) then
-        ts.display.show(root, tvb, pinfo, dialect, w, frame, ids)
+        ts.display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids)
     end
-    return length
+    return #data
 end
 
 function proto.dissector(tvb, pinfo, root)
@@ -3878,33 +4022,35 @@ udp_ports:add_for_decode_as(proto)
 
 -- On other ports: only what is sure, or what decodes at an endpoint that was sure before.
 local function recognise(tvb, pinfo)
-    local data = tvb:raw()
-    set_parties(pinfo)
-    local known = endpoints[to.endpoint] or endpoints[from.endpoint]
-    if known and not decode(known, data, tvb:reported_len()).error then
-        return known
+    local data, length = tvb:raw(), tvb:reported_len()
+    local from, to = both_ends(pinfo)
+    local known = to.dialect or from.dialect
+    if not known or decode(known, data, length).error then
+        local bits
+        known, bits = best_of(settings.only and { settings.only } or ts.dialects, data, length, from, to)
+        if not known or bits < evidence.ENOUGH then
+            return nil
+        end
     end
-    local dialect, bits = best_of(settings.only and { settings.only } or ts.dialects, data, tvb:reported_len())
-    return dialect and bits >= evidence.ENOUGH and dialect or nil
+    from.dialect, to.dialect = known, known
+    return known
 end
 
 proto:register_heuristic("udp", function(tvb, pinfo, root)
     if tvb:len() == 0 or not settings.heuristics then
         return false
     end
-    local frame = floor(pinfo.number)
+    local frame = whole(pinfo.number)
     local dialect = ts.dialects[results.dialect[frame]]
     if not dialect then
         if pinfo.visited then
-            return false
+            return false -- what was not recognised at first is not recognised later
         end
         dialect = recognise(tvb, pinfo)
         if not dialect then
             return false
         end
         results.dialect[frame] = dialect.place
-        endpoints[to.endpoint], endpoints[from.endpoint] = dialect, dialect
-        pinfo.conversation = proto
     end
     dissect(tvb, pinfo, root, dialect)
     return true

@@ -145,7 +145,7 @@ def _chunk(step: Step, fields: dict[str, Value], check: bool, is_last: bool) -> 
     if not isinstance(value, bytes):
         raise UsageError(f"the field {step.name!r} takes bytes, not {value!r}")
     if step.extent is Extent.UNTIL:
-        return value if step.or_end and is_last else value + step.literal
+        return value if step.or_end and (is_last or step.closes_run) else value + step.literal
     if step.extent is Extent.PREFIX:
         return _prefix(step, len(value), check) + value
     if step.extent is Extent.FIXED and check and len(value) != step.size:

@@ -42,7 +42,8 @@ class Walk:
         self.error: WireError | None = None
         self.error_offset = 0
         self.selected = layout.last_guard < 0
-        self.after_delimiter = self.after_open_end = False
+        self.after_delimiter = False
+        self.open_end: int | None = None  # where the field began that ended without its delimiter
         try:
             self._run()
         except _Stop as stop:
@@ -77,16 +78,18 @@ class Walk:
         return self.counted.end if self.counted else self.end
 
     def _absent(self, step: Step) -> bool:
+        if self.open_end is not None:  # nothing can come after it
+            if step.optional:
+                return True
+            raise _Stop(WireError.NO_DELIMITER, self.open_end)
         if not step.optional or self.at < self._limit_here() or self.after_delimiter:
             return False
-        if step.kind is Kind.BITS:
-            return step.opens_group
-        return step.extent is not Extent.REST or self.after_open_end
+        return step.opens_group if step.kind is Kind.BITS else step.extent is not Extent.REST
 
     # -- reading one step ---------------------------------------------------------------------------------------
 
     def _read(self, step: Step) -> Value:
-        self.after_delimiter = self.after_open_end = False
+        self.after_delimiter = False
         if step.extent is Extent.FIXED:
             return self._read_fixed(step)
         if step.extent is Extent.UNTIL:
@@ -131,10 +134,10 @@ class Walk:
         if found < 0 and not step.or_end:
             raise _Stop(WireError.NO_DELIMITER, self.at)
         if found < 0:
-            self.after_open_end = True
+            self.open_end = self.at
             return self._take(self._end_of_rest() - self.at)
         value = self._take(found - self.at)
-        if not (step.or_end and step is self.layout.steps[-1]):
+        if not (step.or_end and step.closes_run):
             self.at += len(step.literal)
             self.after_delimiter = True
         return value
@@ -205,7 +208,7 @@ class Walk:
         if self.at != self.counted.end:
             self._note(WireError.BAD_LENGTH, self.counted.told_at)
             self.at = self.counted.end
-        self.counted = None
+        self.counted = self.open_end = None
 
     def _finish(self) -> None:
         self.counted = None  # an absent field may have ended the layout inside a run

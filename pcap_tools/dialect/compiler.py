@@ -66,6 +66,7 @@ def _form(spec: DialectSpec, name: str, form: FormSpec) -> Form:
         _layout(spec, message, variant, meaning_of(variants, variant), fields)
         for message, variants in spec.messages.items()
         for variant in variants
+        if not variant.forms or name in variant.forms
     ]
     padding = form.padding or spec.padding
     return Form(name, tuple(layouts), padding == "nul", form.pad_to or spec.pad_to or 0)
@@ -190,4 +191,6 @@ def _place_spans(steps: list[Step], counts: dict[str, Any]) -> list[Step]:
             first, last, length = min(inside), max(inside), where[name]
             steps[length] = replace(steps[length], counts=Counts.SPAN, span=(first, last))
             steps[first] = replace(steps[first], span_length=length)
+            steps[last] = replace(steps[last], closes_run=True)
+    steps[-1] = replace(steps[-1], closes_run=True)
     return steps

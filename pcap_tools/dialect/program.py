@@ -90,6 +90,7 @@ class Step:
     names: tuple[tuple[int, str], ...] = ()
     counts: Counts = Counts.NOTHING
     span: tuple[int, int] = (0, 0)
+    closes_run: bool = False  # the last of the layout, or of what a length counts
     span_length: int = -1  # the step whose number counts the span that begins here
 
     def name_of(self, value: Value) -> str | None:

@@ -6,18 +6,19 @@ Backends may rely on all that stands here; none of them has to doubt a dialect a
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from pydantic import ValidationError
 
-from .compiler import field_of, fields_of, forms_of, layout_names, meaning_of
+from .compiler import field_of, fields_of, forms_of, meaning_of
+from .layout_check import LayoutCheck, all_field_names, number_range
 from .positions import Path
 from .problems import Findings
-from .spec import DialectSpec, FieldSpec, FormSpec, MessageSpec
+from .spec import DialectSpec, FieldSpec, FormSpec
 from .wording import problems_of
 
 _FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MESSAGE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
-_NUMERIC = ("uint", "int", "digits")
 
 
 def check_shape(spec: DialectSpec, findings: Findings) -> None:
@@ -28,10 +29,13 @@ def check_shape(spec: DialectSpec, findings: Findings) -> None:
         if not _form_fields_are_sound(spec, form_name, form, findings):
             continue
         fields = fields_of(spec, form)
+        for name, field in fields.items():
+            _check_field(name, field, fields, findings)
         for message, variants in spec.messages.items():
             for index, variant in enumerate(variants):
                 path: Path = ("messages", message) if len(variants) == 1 else ("messages", message, index)
-                _LayoutCheck(spec, fields, variant, path, findings).run()
+                if not variant.forms or form_name in variant.forms:
+                    LayoutCheck(spec, fields, variant, path, findings, (form.padding or spec.padding) == "nul").run()
     if not findings.problems:
         _check_reachable(spec, findings)
 
@@ -64,10 +68,23 @@ def _check_names(spec: DialectSpec, findings: Findings) -> None:
                 findings.add(("forms", form_name, "fields", name), f"expected a name like {_FIELD_NAME.pattern}")
     if spec.pad_to and spec.padding != "nul":
         findings.add(("pad_to",), 'goes with padding = "nul"')
-    for name, field in spec.fields.items():
-        numbers = list((field.values or {}).values())
-        if len(numbers) != len(set(numbers)):
-            findings.add(("fields", name, "values"), "two names for one number")
+    for group in set(spec.groups) & set(all_field_names(spec)):
+        findings.add(("groups", group), "there is a field of this name")
+
+
+def _check_field(name: str, field: FieldSpec, fields: Container[str], findings: Findings) -> None:
+    if field.kind == "java-block" and f"{name}_length" in fields:
+        findings.add(("fields", f"{name}_length"), f"the Java block {name!r} has a field of this name already")
+    numbers = list((field.values or {}).values())
+    if len(numbers) != len(set(numbers)):
+        findings.add(("fields", name, "values"), "two names for one number")
+    if field.values:
+        low, high = number_range(field)
+        for word, number in field.values.items():
+            if not low <= number <= high:
+                findings.add(
+                    ("fields", name, "values", word), f"{number} does not fit: the field holds {low} to {high}"
+                )
 
 
 def _check_references(spec: DialectSpec, findings: Findings) -> None:
@@ -82,6 +99,8 @@ def _check_references(spec: DialectSpec, findings: Findings) -> None:
         for variant in variants:
             if variant.sender is not None:
                 findings.known(("messages", message, "from"), variant.sender, roles, "role among the ports")
+            for index, form in enumerate(variant.forms):
+                findings.known(("messages", message, "forms", index), form, list(spec.forms), "form")
             for acked in variant.acks:
                 findings.known(("messages", message, "acks"), acked, [*messages, "any"], "message")
             if variant.acks and meaning_of(variants, variant) != "ack":
@@ -106,155 +125,6 @@ def _check_references(spec: DialectSpec, findings: Findings) -> None:
         findings.known(("topics", "named_by"), spec.topics.named_by, messages, "message")
     if spec.broker.subscriber_port:
         findings.known(("broker", "subscriber_port"), spec.broker.subscriber_port, fields, "field")
-
-
-def all_field_names(spec: DialectSpec) -> list[str]:
-    """The fields of all forms."""
-    names = dict.fromkeys(spec.fields)
-    for form in spec.forms.values():
-        names |= dict.fromkeys(form.fields)
-    return list(names)
-
-
-class _LayoutCheck:
-    """The checks of one layout in one form."""
-
-    def __init__(
-        self,
-        spec: DialectSpec,
-        fields: dict[str, FieldSpec],
-        message: MessageSpec,
-        path: Path,
-        findings: Findings,
-    ) -> None:
-        self.spec, self.fields, self.message, self.path, self.findings = spec, fields, message, path, findings
-        self.names = layout_names(spec, message, fields)
-
-    def add(self, key: str, text: str) -> None:
-        problem_path = (*self.path, key)
-        if not any(problem.path == problem_path for problem in self.findings.problems):
-            self.findings.add(problem_path, text)
-
-    def run(self) -> None:
-        if not self._names_exist():
-            return
-        self._guards()
-        self._bits()
-        self._optional_from()
-        self._open_ended_last()
-        self._spans()
-        self._columns()
-
-    def _names_exist(self) -> bool:
-        choices = [*all_field_names(self.spec), *self.spec.groups]
-        entries = [*(self.spec.header if self.message.header else []), *self.message.layout]
-        sound = True
-        for entry in entries:
-            sound &= self.findings.known((*self.path, "layout"), entry.removesuffix("?"), choices, "field")
-        missing = [name for name in self.names if sound and name not in self.fields]
-        for name in missing:
-            self.add("layout", f"a form lacks the field {name!r}; write {name + '?'!r} where a form may do without")
-        if not self.names:
-            self.add("layout", "expected at least one field")
-        doubled = {name for name in self.names if self.names.count(name) > 1}
-        if doubled:
-            self.add("layout", f"the field {min(doubled)!r} stands in it twice")
-        return sound and bool(self.names) and not doubled and not missing
-
-    def _guards(self) -> None:
-        for name, values in self.message.when.items():
-            path = (*self.path, "when", name)
-            if not self.findings.known(path, name, self.names, "field in this layout"):
-                continue
-            wanted = int if self.fields[name].kind in _NUMERIC else str
-            if self.fields[name].kind in ("magic", "java-block"):
-                self.findings.add(path, "constant bytes select a message by themselves")
-            elif any(not isinstance(value, wanted) for value in values):
-                kind = "a number" if wanted is int else "a text"
-                self.findings.add(path, f"expected {kind}, since the field is {self.fields[name].kind}")
-
-    def _bits(self) -> None:
-        run = 0
-        for name in [*self.names, ""]:
-            bits = self.fields[name].bits if name else None
-            if bits:
-                run += bits
-            elif run:
-                if run % 8 or run > 64:
-                    self.add("layout", f"bit fields in a row must fill 1 to 8 whole bytes; these have {run} bits")
-                run = 0
-
-    def _optional_from(self) -> None:
-        name = self.message.optional_from
-        if name is None:
-            return
-        first = (self.spec.groups.get(name) or [name])[0]
-        if not self.findings.known((*self.path, "optional_from"), first, self.names, "field in this layout"):
-            return
-        at = self.names.index(first)
-        if at and self.fields[first].bits and self.fields[self.names[at - 1]].bits:
-            self.findings.add((*self.path, "optional_from"), "a datagram cannot end between two bit fields of a byte")
-        constant = ("magic", "java-block")
-        guarded = [
-            other for other in self.names[at:] if other in self.message.when or self.fields[other].kind in constant
-        ]
-        if guarded:
-            self.findings.add((*self.path, "optional_from"), f"{guarded[0]!r} selects the message, so it must be there")
-
-    def _open_ended_last(self) -> None:
-        closing = {span[-1] for span in self._counted_spans()}
-        for name in self.names[:-1]:
-            field = self.fields[name]
-            is_open = field.kind in ("text", "bytes") and not (field.size or field.until or field.prefix)
-            if is_open and name not in closing:
-                self.add("layout", f"the field {name!r} reaches to the end, so nothing can follow it")
-
-    def _counted_spans(self) -> list[list[str]]:
-        spans = []
-        for name in self.names:
-            counted = self.fields[name].counts
-            if isinstance(counted, list):
-                spans.append([other for other in self.names if other in counted])
-        return [span for span in spans if span]
-
-    def _spans(self) -> None:
-        for name in self.names:
-            counted = self.fields[name].counts
-            if isinstance(counted, list):
-                for other in counted:
-                    self.findings.known(("fields", name, "counts"), other, all_field_names(self.spec), "field")
-        taken: set[str] = set()
-        for span in self._counted_spans():
-            first, last = self.names.index(span[0]), self.names.index(span[-1])
-            between = self.names[first : last + 1]
-            if between != span:
-                self.add("layout", f"counted fields must stand in a row: {', '.join(span)}")
-            if taken & set(span):
-                self.add("layout", f"two lengths count the field {min(taken & set(span))!r}")
-            if any(self.fields[name].bits or self.fields[name].kind == "java-block" for name in (span[0], span[-1])):
-                self.add("layout", "a length counts whole fields; it cannot begin or end at bits or a Java block")
-            taken |= set(span)
-        for name in self.names:
-            counted = self.fields[name].counts
-            if isinstance(counted, list) and not any(other in self.names for other in counted):
-                self.add("layout", f"{name!r} counts fields that this layout does not have")
-            if (
-                isinstance(counted, list)
-                and any(other in self.names and self.names.index(other) < self.names.index(name) for other in counted)
-                and name not in counted
-            ):
-                self.add("layout", f"{name!r} must come before the fields it counts, or count itself too")
-
-    def _columns(self) -> None:
-        for column in ("topic", "filter", "payload", "retain"):
-            name = getattr(self.message, column)
-            if name is not None:
-                self.findings.known((*self.path, column), name, self.names, "field in this layout")
-        for name in self.message.fill:
-            self.findings.known((*self.path, "fill", name), name, self.names, "field in this layout")
-        if self.message.acks_by not in ("order", "echo", "copy"):
-            words = [*self.names, "order", "echo", "copy"]
-            self.findings.known((*self.path, "acks_by"), self.message.acks_by, words, "field or way of matching")
 
 
 def _check_reachable(spec: DialectSpec, findings: Findings) -> None:

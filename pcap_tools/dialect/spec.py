@@ -48,7 +48,7 @@ Ports = Annotated[list[Port], BeforeValidator(_port_range)]
 
 
 class Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class FieldSpec(Table):
@@ -115,6 +115,7 @@ class MessageSpec(Table):
 
     when: dict[str, Annotated[list[int | str], BeforeValidator(_one_or_many)]] = {}
     sender: str | None = Field(default=None, alias="from")
+    forms: list[str] = []
     header: bool = True
     layout: list[str] = []
     optional_from: str | None = None

@@ -59,12 +59,15 @@ def _form_lines(spec: DialectSpec, form: Form) -> list[str]:
     indent = " " * 12
     lines = [f"{indent}{{", f"{indent}    name = {quoted(form.name)}, nul_padding = {_lua(form.nul_padding)},"]
     lines.append(f"{indent}    layouts = {{")
-    seen: dict[str, int] = {}
-    for layout in form.layouts:
-        variant = spec.messages[layout.message][seen.get(layout.message, 0)]
-        seen[layout.message] = seen.get(layout.message, 0) + 1
+    for layout, variant in zip(form.layouts, _variants(spec, form), strict=True):
         lines += _layout_lines(layout, variant, spec.messages[layout.message][0])
     return [*lines, f"{indent}    }},", f"{indent}}},"]
+
+
+def _variants(spec: DialectSpec, form: Form) -> list[MessageSpec]:
+    """What the file says about each layout of a form, in the same order."""
+    variants = [variant for variants in spec.messages.values() for variant in variants]
+    return [variant for variant in variants if not variant.forms or form.name in variant.forms]
 
 
 def _layout_lines(layout: Layout, variant: MessageSpec, first: MessageSpec) -> list[str]:
@@ -105,6 +108,7 @@ def _step(step: Step) -> dict[str, _Lua]:
         "binary_digits": step.binary_digits or None,
         "literal": step.literal or None,
         "or_end": step.or_end or None,
+        "closes_run": (step.or_end and step.closes_run) or None,
         "prefix": _PREFIXES.get(step.prefix),
         "charset": _CHARSETS.get(step.charset),
         "optional": step.optional or None,

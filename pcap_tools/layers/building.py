@@ -28,6 +28,8 @@ def choose(dialect: Dialect, message: str | None, form: str | None, given: Mappi
         for layout in candidate.layouts
         if message in (None, layout.message)
     ]
+    if not candidates:
+        raise UsageError(f"{message} does not stand in the form {form!r} of {dialect.name}")
     misfits = [_misfits(layout, given) for _, layout in candidates]
     best = [choice for choice, misfit in zip(candidates, misfits, strict=True) if misfit == min(misfits)]
     if len(best) == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -165,10 +166,10 @@ def test_a_wrong_length_is_written_as_it_is_given(name: str, data: st.DataObject
     ],
 )
 def test_an_invalid_message_is_built_only_on_purpose(
-    dialect: str, name: str, fields: dict[str, str | int], wrong: dict[str, int | bytes], expected: str
+    dialect: str, name: str, fields: dict[str, Any], wrong: dict[str, int | bytes], expected: str
 ) -> None:
     codec = codec_of(dialect)
-    message = codec.message(name, None, **fields)
+    message = codec.message(name, **fields)
     message.fields.update(wrong)
     assert codec.build(message, check=False) == bytes.fromhex(expected)
     with pytest.raises(UsageError):

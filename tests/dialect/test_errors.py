@@ -47,6 +47,42 @@ CASES: dict[str, tuple[str, int | None, str]] = {
     "a key twice": (wrong("topic   =", "type    ="), 7, "at line 7"),
     "a field twice in two places": (GOOD + "\n[fields.type]\nsize = 2\n", 14, "at line 14"),
     "a number too great for any computer": (wrong("[4000]", "[" + "9" * 5000 + "]"), None, ""),
+    # -- values that cannot occur
+    "a number that does not fit selects": (
+        wrong('type = 1 }, layout = ["type", "topic', 'type = 300 }, layout = ["type", "topic'),
+        11,
+        "300 does not fit the field, which holds 0 to 255",
+    ),
+    "true is no number": (wrong("type = 2", "type = true"), 12, "expected a number"),
+    "a named number that does not fit": (
+        wrong(TYPE, '{ kind = "uint", size = 1, values = { a = 256 } }'),
+        6,
+        "256 does not fit",
+    ),
+    "a selecting number that closed values do not know": (
+        wrong(TYPE, '{ kind = "uint", size = 1, values = { a = 1 } }'),
+        12,
+        "2 is not one of the field's values",
+    ),
+    "a text that holds its own delimiter selects": (
+        wrong('type = 2 }, layout = ["type"]', 'topic = "a:b" }, layout = ["topic"]'),
+        12,
+        "holds the delimiter",
+    ),
+    "a group named like a field": (GOOD + '\n[groups]\ntopic = ["type"]\n', 15, "there is a field of this name"),
+    "a form that is none": (wrong("ACK     = {", 'ACK     = { forms = ["java"],'), 12, "there is no form 'java'"),
+    "an optional number that padding looks like": (
+        wrong("ports = { broker = [4000] }", 'padding = "nul"')
+        .replace('layout = ["type"]', 'layout = ["type", "n"], optional_from = "n"')
+        .replace("[messages]", 'n = { kind = "uint", size = 1 }\n[messages]'),
+        13,
+        "to tell an absent field",
+    ),
+    "a field named like a part of a Java block": (
+        wrong(PAYLOAD, '{ kind = "java-block" }\npayload_length = { kind = "uint", size = 1 }'),
+        9,
+        "has a field of this name already",
+    ),
     # -- keys
     "a number too great to be printed": (wrong("size = 1", "size = 0x" + "f" * 6000), 6, "fields.type.size: "),
     "a word that is such a number": (wrong('"uint"', "0x" + "f" * 6000), 6, "fields.type.kind: unknown word"),

@@ -39,14 +39,20 @@ local function java_sequence(text, at)
     return is_follower(third) and 3 or nil
 end
 
+-- Where the ASCII at `at` ends. An anchored pattern, since Lua starts an unanchored one anew at every byte.
+local function after_ascii(text, at)
+    local _, last = find(text, "^[\0-\127]*", at)
+    return last + 1
+end
+
 local function first_broken(text, sequence)
-    local at = find(text, "[\128-\255]")
-    while at and at <= #text do
-        local size = sequence(text, at)
-        if not size then
+    local at, size = after_ascii(text, 1), #text
+    while at <= size do
+        local step = sequence(text, at)
+        if not step then
             return at - 1
         end
-        at = find(text, "[\128-\255]", at + size)
+        at = after_ascii(text, at + step)
     end
     return nil
 end
@@ -54,8 +60,8 @@ end
 -- By the names in the tables: the offset of the first byte that does not belong, or nil.
 charsets.first_bad = {
     ascii = function(text)
-        local at = find(text, "[\128-\255]")
-        return at and at - 1
+        local at = after_ascii(text, 1)
+        return at <= #text and at - 1 or nil
     end,
     utf8 = function(text)
         return first_broken(text, utf8_sequence)

@@ -54,132 +54,122 @@ local function may_be_padded(w)
     return w.nul_padding and not w.end_told and not w.run_last
 end
 
-local function end_of_rest(w)
+local function end_of_rest(w, data, at, limit)
     if may_be_padded(w) then
+        if byte(data, limit) ~= 0 then -- the common case: nothing to cut off
+            return limit
+        end
         local stop = content_end(w)
-        return stop > w.at and stop or w.at
+        return stop > at and stop or at
     end
-    return w.run_end or w.stop
+    return limit
 end
 
--- -- reading one step: value, or nil and a fatal error with its offset ---------------------------------------------
+-- -- reading one step ------------------------------------------------------------------------------------------------
+--
+-- A reader gets (data, at, limit, w) and gives the value, where the next step begins, and where they differ from the
+-- step's own the first and last offset of the value; or nil, a fatal error code and its offset.
 
-local function read_number(step, decode)
+local function same(raw)
+    return raw
+end
+
+local function fixed(step, decode)
     local size = step.size
-    return function(w)
-        local at = w.at
-        if size > (w.run_end or w.stop) - at then
+    return function(data, at, limit)
+        if size > limit - at then
             return nil, "incomplete", at
         end
-        w.at = at + size
-        return decode(sub(w.data, at + 1, at + size))
+        return decode(sub(data, at + 1, at + size)), at + size
     end
 end
 
-local function read_byte(w)
-    local at = w.at
-    if at >= (w.run_end or w.stop) then
+local function read_byte(data, at, limit)
+    if at >= limit then
         return nil, "incomplete", at
     end
-    w.at = at + 1
-    return byte(w.data, at + 1)
+    return byte(data, at + 1), at + 1
 end
 
 local function reader_of_uint(step)
     if step.size == 1 then
         return read_byte
     end
-    return read_number(step, function(raw)
+    return fixed(step, function(raw)
         return numbers.unsigned(raw, step.little)
     end)
 end
 
 local function reader_of_int(step)
-    return read_number(step, function(raw)
+    return fixed(step, function(raw)
         return numbers.signed(raw, step.little)
     end)
 end
 
 local function reader_of_bits(step)
-    local read = read_number(step, function(raw)
-        return numbers.bits(raw, step.shift, step.bits)
-    end)
-    return function(w)
-        local at = w.at
-        local value, code, offset = read(w)
-        if value and not step.closes_group then
-            w.at = at
+    local size, shift, bits, closes = step.size, step.shift, step.bits, step.closes_group
+    return function(data, at, limit)
+        if size > limit - at then
+            return nil, "incomplete", at
         end
-        return value, code, offset
+        local value = numbers.bits(sub(data, at + 1, at + size), shift, bits)
+        return value, closes and at + size or at, at, at + size
     end
 end
 
 local function reader_of_digits(step)
-    local read = read_number(step, function(raw)
-        return raw
-    end)
-    return function(w)
-        local at = w.at
-        local raw, code, offset = read(w)
+    local read, zero = fixed(step, same), step.binary_digits and 0 or 48
+    return function(data, at, limit)
+        local raw, next_at, offset = read(data, at, limit)
         if not raw then
-            return nil, code, offset
+            return nil, next_at, offset
         end
-        local value = numbers.digits(raw, step.binary_digits and 0 or 48)
+        local value = numbers.digits(raw, zero)
         if not value then
             return nil, "bad-value", at
         end
-        return value
+        return value, next_at
     end
 end
 
 local function reader_of_magic(step)
-    local read = read_number(step, function(raw)
-        return raw
-    end)
-    return function(w)
-        local at = w.at
-        local raw, code, offset = read(w)
-        if raw and raw ~= step.literal then
+    local read, literal = fixed(step, same), step.literal
+    return function(data, at, limit)
+        local raw, next_at, offset = read(data, at, limit)
+        if raw and raw ~= literal then
             return nil, "bad-magic", at
         end
-        return raw, code, offset
+        return raw, next_at, offset
     end
 end
 
 local function reader_of_fixed_text(step)
-    return read_number(step, function(raw)
-        return raw
-    end)
+    return fixed(step, same)
 end
 
 local function reader_until(step)
-    local literal, keeps_delimiter = step.literal, step.or_end and step.is_last
-    return function(w)
-        local at, limit = w.at, w.run_end or w.stop
-        local first, last = find(w.data, literal, at + 1, true)
+    local literal, or_end, keeps_delimiter = step.literal, step.or_end, step.or_end and step.closes_run
+    return function(data, at, limit, w)
+        local first, last = find(data, literal, at + 1, true)
         if first and last <= limit then
-            w.last = first - 1
             if keeps_delimiter then
-                w.at = first - 1
-            else
-                w.at = last
-                w.after_delimiter = true
+                return sub(data, at + 1, first - 1), first - 1
             end
-            return sub(w.data, at + 1, first - 1)
+            w.after_delimiter = true
+            return sub(data, at + 1, first - 1), last, at, first - 1
         end
-        if not step.or_end then
+        if not or_end then
             return nil, "no-delimiter", at
         end
-        w.after_open_end = true
-        w.at = end_of_rest(w)
-        return sub(w.data, at + 1, w.at)
+        w.open_end = at
+        local stop = end_of_rest(w, data, at, limit)
+        return sub(data, at + 1, stop), stop
     end
 end
 
-local function read_rest(w)
-    local at = w.at
-    w.at = end_of_rest(w)
-    return sub(w.data, at + 1, w.at)
+local function read_rest(data, at, limit, w)
+    local stop = end_of_rest(w, data, at, limit)
+    return sub(data, at + 1, stop), stop
 end
 
 local function reader_of_prefixed(step)
@@ -192,12 +182,11 @@ local function reader_of_prefixed(step)
         end
         return numbers.unsigned(raw, prefix == "unsigned_little")
     end
-    return function(w)
-        local at, limit = w.at, w.run_end or w.stop
+    return function(data, at, limit)
         if size > limit - at then
             return nil, "incomplete", at
         end
-        local length = length_of(sub(w.data, at + 1, at + size))
+        local length = length_of(sub(data, at + 1, at + size))
         if not length or length < 0 then
             return nil, "bad-length", at
         end
@@ -205,8 +194,7 @@ local function reader_of_prefixed(step)
         if length > limit - first then
             return nil, "incomplete", at
         end
-        w.first, w.at = first, first + length
-        return sub(w.data, first + 1, w.at)
+        return sub(data, first + 1, first + length), first + length, first
     end
 end
 
@@ -277,7 +265,7 @@ local function close_run(w)
         note(w, "bad-length", w.run_told_at)
         w.at = w.run_end
     end
-    w.run_last, w.run_end = nil, nil
+    w.run_last, w.run_end, w.open_end = nil, nil, nil
 end
 
 local function judge(w, step, value, first)
@@ -292,6 +280,15 @@ local function judge(w, step, value, first)
     end
 end
 
+-- A length that was read before opens its run with this step.
+local function open_before(w, step, index)
+    local length_step = step.span_length
+    if length_step < index and not w.run_last then
+        local last_step = w.layout.steps[length_step].span_last
+        open_run(w, w.at, tonumber(w.values[length_step]), last_step, w.starts[length_step])
+    end
+end
+
 -- -- the walk -------------------------------------------------------------------------------------------------------
 
 local function is_absent(w, step)
@@ -300,7 +297,7 @@ local function is_absent(w, step)
     elseif step.kind == "bits" then
         return step.opens_group
     end
-    return step.extent ~= "rest" or w.after_open_end
+    return step.extent ~= "rest"
 end
 
 local function stop_here(w, code, offset)
@@ -324,46 +321,62 @@ end
 -- Read `data` by `layout` into the walk `w`. Steps that are `plain` need no look after they are read.
 function walk.run(w, layout, data, nul_padding)
     w.layout, w.data, w.nul_padding = layout, data, nul_padding
-    w.at, w.stop, w.count, w.padding = 0, #data, 0, 0
+    w.stop, w.count, w.padding = #data, 0, 0
     w.content, w.run_last, w.run_end, w.end_told, w.error, w.error_offset = nil, nil, nil, false, nil, nil
-    w.after_delimiter, w.after_open_end = false, false
+    w.after_delimiter, w.open_end = false, nil
     w.selected = layout.last_guard == 0
-    local steps = layout.steps
+    local steps, values, starts = layout.steps, w.values, w.starts
+    local stops, firsts, lasts = w.stops, w.firsts, w.lasts
+    local at, limit, may_be_short = 0, #data, layout.may_be_short
     for index = 1, #steps do
         local step = steps[index]
-        local length_step = step.span_length
-        if length_step and length_step < index and not w.run_last then
-            open_run(w, w.at, tonumber(w.values[length_step]), steps[length_step].span_last, w.starts[length_step])
+        if step.may_open then
+            w.at = at
+            open_before(w, step, index)
+            limit = w.run_end or w.stop
         end
-        if step.optional and is_absent(w, step) then
-            break
+        if may_be_short then
+            if w.open_end then -- nothing can come after it
+                if step.optional then
+                    break
+                end
+                return stop_here(w, "no-delimiter", w.open_end)
+            end
+            w.at = at
+            if step.optional and is_absent(w, step) then
+                break
+            end
+            w.after_delimiter = false
         end
-        local start = w.at
-        w.after_delimiter, w.after_open_end, w.first, w.last = false, false, start, nil
-        w.starts[index] = start
-        local value, code, offset = step.read(w)
+        local value, next_at, first, last = step.read(data, at, limit, w)
         if value == nil then
-            return stop_here(w, code, offset)
+            return stop_here(w, next_at, first)
         end
+        values[index], starts[index], firsts[index] = value, at, first or at
+        stops[index] = step.kind == "bits" and last or next_at
+        lasts[index] = last or next_at
         w.count = index
-        w.values[index], w.firsts[index] = value, w.first
-        w.stops[index] = step.kind == "bits" and start + step.size or w.at
-        w.lasts[index] = w.last or w.stops[index]
         if not step.plain then
             if step.guard and not step.guard[value] then
-                return stop_here(w, "unknown-type", start)
+                return stop_here(w, "unknown-type", at)
             end
             if index == layout.last_guard then
                 w.selected = true
             end
-            judge(w, step, value, w.first)
+            w.at = next_at
+            judge(w, step, value, first or at)
             if step.counts then
-                apply_length(w, index, step, value, start)
+                apply_length(w, index, step, value, at)
+                limit = w.run_end or w.stop
             end
         end
+        at = next_at
         if w.run_last == index then
+            w.at = at
             close_run(w)
+            at, limit = w.at, w.stop
         end
     end
+    w.at = at
     finish(w)
 end

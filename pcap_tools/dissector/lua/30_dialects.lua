@@ -20,6 +20,7 @@ local function prepare_step(step, index, layout)
     step.is_last = index == #layout.steps
     step.guards, step.guard, step.allowed = step.guard, set_of(step.guard), set_of(step.allowed)
     step.first_bad = step.charset and charsets.first_bad[step.charset]
+    step.may_open = step.span_length ~= nil
     step.read = walk.reader(step)
     local looked_at = step.guard or step.allowed or step.first_bad or step.counts or index == layout.last_guard
     step.plain = not looked_at
@@ -54,6 +55,7 @@ for place, dialect in ipairs(ts.dialects) do
         for _, layout in ipairs(form.layouts) do
             for index, step in ipairs(layout.steps) do
                 prepare_step(step, index, layout)
+                layout.may_be_short = layout.may_be_short or step.optional or step.or_end
             end
         end
         form.by_first_byte = by_first_byte(form)

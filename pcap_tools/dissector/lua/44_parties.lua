@@ -16,17 +16,42 @@ for _, dialect in ipairs(ts.dialects) do
     end
 end
 
--- `brokers` counts the evidence for each endpoint, `hosts` for each address.
+local known_parties = {}
+
+function parties.reset()
+    known_parties = {}
+end
+
+-- The one table for an address and port: { address, port, endpoint }.
+function parties.at(address, port)
+    local by_port = known_parties[address]
+    if not by_port then
+        by_port = {}
+        known_parties[address] = by_port
+    end
+    local party = by_port[port]
+    if not party then
+        party = { address = address, port = port, endpoint = address .. ":" .. port }
+        by_port[port] = party
+    end
+    return party
+end
+
+-- `brokers` counts the evidence for each party, `hosts` for each address.
 function parties.new()
     return { brokers = {}, hosts = {} }
 end
 
-local function vote(known, endpoint, address)
-    known.brokers[endpoint] = (known.brokers[endpoint] or 0) + 1
-    known.hosts[address] = true
+local function vote(known, party)
+    local brokers = known.brokers
+    local votes = brokers[party]
+    brokers[party] = (votes or 0) + 1
+    if not votes then
+        known.hosts[party.address] = true
+    end
 end
 
--- What the message itself says about its direction.
+-- What a message itself says about its direction.
 local function told(layout)
     local sender = layout.sender
     if sender then
@@ -37,6 +62,14 @@ local function told(layout)
         return FROM
     end
     return nil
+end
+
+for _, dialect in ipairs(ts.dialects) do
+    for _, form in ipairs(dialect.forms) do
+        for _, layout in ipairs(form.layouts) do
+            layout.way = told(layout)
+        end
+    end
 end
 
 local function by_ports(dialect, sport, dport)
@@ -51,15 +84,15 @@ end
 
 -- Which way a message goes. A publish between strangers is taken for one to the broker.
 function parties.direction(known, dialect, layout, from, to)
-    local way = told(layout)
+    local way = layout.way
     if way == TO then
-        vote(known, to.endpoint, to.address)
+        vote(known, to)
         return TO
     elseif way == FROM then
-        vote(known, from.endpoint, from.address)
+        vote(known, from)
         return FROM
     end
-    local source, target = known.brokers[from.endpoint], known.brokers[to.endpoint]
+    local source, target = known.brokers[from], known.brokers[to]
     if source and target then
         return target >= source and TO or FROM
     elseif target then

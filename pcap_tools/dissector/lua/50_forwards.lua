@@ -39,11 +39,12 @@ end
 
 -- A publish reaches the broker. `request` is its record among the requests, if it is to be acknowledged.
 function forwards.publish(state, content, topic, frame, due, retain, request)
-    local publish = { frame = frame, content = content, due = due, request = request, left = due.total }
-    publish.closed = due.total == 0
-    results.due[frame] = due.total
+    local total = due.total
+    local publish = { frame = frame, content = content, due = due, request = request, left = total }
+    publish.closed = total == 0
+    results.due[frame] = total
     if request then
-        request.due, request.publish = due.total, publish
+        request.due, request.publish = due, publish
     end
     local list = state.by_content[content]
     if not list then

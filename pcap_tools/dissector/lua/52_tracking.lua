@@ -1,7 +1,8 @@
 -- One message after the other, on the first pass: parties, subscriptions, requests and ACKs, publishes and forwards.
 local ts = ...
 local results, copies, parties, acks, forwards = ts.results, ts.copies, ts.parties, ts.acks, ts.forwards
-local subscriptions, topics, numbers = ts.subscriptions, ts.topics, ts.numbers
+local subscriptions, topics, numbers, requests = ts.subscriptions, ts.topics, ts.numbers, ts.requests
+local messages = ts.messages
 local TO, FROM = parties.TO, parties.FROM
 
 local tracking = {}
@@ -48,24 +49,26 @@ function tracking.reset()
     sessions = {}
     results.reset()
     copies.reset()
+    parties.reset()
+    messages.reset()
 end
 
 tracking.reset()
 
 local function session_of(dialect)
-    local session = sessions[dialect.name]
+    local session = sessions[dialect]
     if not session then
-        session = { parties = parties.new(), queues = acks.new(), brokers = {}, names = {} }
-        sessions[dialect.name] = session
+        session = { parties = parties.new(), queues = {}, brokers = {}, names = {} }
+        sessions[dialect] = session
     end
     return session
 end
 
 local function broker_of(session, dialect, party)
-    local key = dialect.broker.forward_from == "ephemeral" and party.address or party.endpoint
+    local key = dialect.broker.forward_from == "ephemeral" and party.address or party
     local broker = session.brokers[key]
     if not broker then
-        broker = { subs = subscriptions.new(dialect), forwards = forwards.new() }
+        broker = { subs = subscriptions.new(dialect), forwards = forwards.new(), last_served = false }
         session.brokers[key] = broker
     end
     return broker
@@ -74,7 +77,7 @@ end
 -- -- topic numbers and their names -----------------------------------------------------------------------------------
 
 local function names_of(session, dialect, client)
-    local scope = dialect.names_by_client and client.endpoint or ""
+    local scope = dialect.names_by_client and client or ""
     local names = session.names[scope]
     if not names then
         names = {}
@@ -99,52 +102,43 @@ local function bind_name(session, dialect, client, number, name, broker)
 end
 
 -- Under which topic the broker files a message, all names of it, and the content by which its forwards are known.
-local function topic_of(session, dialect, w, from, client, forward)
-    local topic, names = w.topic or "", nil
-    local layout = w.layout
-    if dialect.topics.kind == "source-address" then
-        return from.address, nil, acks.short(w.payload or "")
-    end
+local function topic_of(session, dialect, m, client, is_publish)
+    local layout = m.layout
     if layout.has_number_topic then
-        names = names_of(session, dialect, client)[w.values[layout.number_step]]
+        local names = names_of(session, dialect, client)[m.number]
         if names and dialect.names_by_client then
-            topic = names[#names]
+            local topic = names[#names]
+            return topic, names, requests.short(topic .. "\0" .. (m.payload or ""))
         end
-    elseif forward and forward.topic_without then
-        topic = topics.without(topic, forward.topic_without)
+        return m.topic or "", names, m.content
+    elseif dialect.topics.kind == "source-address" then
+        return client.address, nil, requests.short(m.payload or "")
     end
-    return topic, names, acks.short(topic .. "\0" .. (w.payload or ""))
+    local word = is_publish and layout.forward and layout.forward.topic_without
+    if word and m.topic then
+        local topic = topics.without(m.topic, word)
+        return topic, nil, requests.short(topic .. "\0" .. (m.payload or ""))
+    end
+    return m.topic or "", nil, m.content or ""
 end
 
 -- -- messages by meaning ---------------------------------------------------------------------------------------------
 
-local function request(session, way, w, data, frame, now, from, to)
-    local layout = w.layout
-    local owed = layout.client_answers
-    if way == TO then
-        owed = layout.broker_answers
-    end
-    if not owed then
-        return nil, false
-    end
-    return acks.request(session.queues, from.endpoint .. ">" .. to.endpoint, w, data, frame, now, way == TO)
-end
-
-local function on_publish(session, dialect, broker, w, frame, from, asked, is_resend)
-    local topic, names, content = topic_of(session, dialect, w, from, from, w.layout.forward)
+local function on_publish(session, dialect, broker, m, frame, from, asked, is_resend)
+    local topic, names, content = topic_of(session, dialect, m, from, true)
     if names then
         results.topic_name[frame] = names[#names]
     end
     if is_resend and asked.publish then
         forwards.supersede(asked.publish)
     end
-    local due = subscriptions.due(broker.subs, topic, names)
-    local keeps = w.retain and dialect.broker.retained ~= "none"
+    local due = broker.subs.matched[topic] or subscriptions.due(broker.subs, topic, names)
+    local keeps = m.retain and dialect.broker.retained ~= "none"
     forwards.publish(broker.forwards, content, topic, frame, due, keeps, asked)
 end
 
-local function on_forward(session, dialect, broker, w, frame, to)
-    local topic, names, content = topic_of(session, dialect, w, to, to, nil)
+local function on_forward(session, dialect, broker, m, frame, to)
+    local topic, names, content = topic_of(session, dialect, m, to, false)
     if names then
         results.topic_name[frame] = names[#names]
     end
@@ -154,61 +148,66 @@ local function on_forward(session, dialect, broker, w, frame, to)
         acks.correct(broker.guess, served)
         broker.guess = nil
     end
-    broker.last_served = served
+    broker.last_served = served or false
 end
 
-local function on_ack(session, dialect, way, w, data, frame, now, from, to)
+local function on_ack(session, dialect, way, m, frame, now, from, to)
     local broker = broker_of(session, dialect, way == TO and to or from)
-    local key = to.endpoint .. ">" .. from.endpoint
-    local first, served = dialect.forwards_first, broker.last_served
-    local answered = acks.answer(session.queues, key, w, data, frame, now, first, served)
-    local layout = w.layout
+    local served = nil
+    if dialect.forwards_first then
+        served = broker.last_served
+    end
+    local answered = acks.answer(acks.queue(session.queues, to, from), m, frame, now, served)
     if not answered then
         return
     end
-    if layout.number_step and layout.number_step <= w.count and answered.name and dialect.topics.named_by then
-        local client = way == TO and from or to
-        bind_name(session, dialect, client, w.values[layout.number_step], answered.name, broker)
+    local name = m.number and dialect.topics.named_by and (answered.m.topic or answered.m.filter)
+    if name then
+        bind_name(session, dialect, way == TO and from or to, m.number, name, broker)
     end
-    if way == FROM and answered.publish then
+    local publish = answered.publish
+    if publish and way == FROM then
         if dialect.forwards_first then
-            answered.publish.closed = true
+            publish.closed = true
         elseif dialect.acks_first then
             if broker.acked then
                 broker.acked.closed = true -- the broker has gone on to the next one
             end
-            broker.acked, broker.guess = answered.publish, answered
+            broker.acked, broker.guess = publish, answered
         end
     end
 end
 
-local function subscriber(w, from)
-    local step = w.layout.port_step
-    if step and step <= w.count then
-        return from.address .. ":" .. numbers.text(w.values[step])
+local function subscriber(m, from)
+    if m.listens_on then
+        return from.address .. ":" .. numbers.text(m.listens_on)
     end
     return from.endpoint
 end
 
--- Takes in one valid message. `from` and `to` are { address, port, endpoint }.
-function tracking.message(dialect, w, data, frame, now, from, to)
-    local session, layout, meaning = session_of(dialect), w.layout, w.meaning
+-- Takes in one valid message from one party to another.
+function tracking.message(dialect, m, frame, now, from, to)
+    local session, layout, meaning = session_of(dialect), m.layout, m.meaning
     local way = parties.direction(session.parties, dialect, layout, from, to)
     if meaning == "ack" then
-        return on_ack(session, dialect, way, w, data, frame, now, from, to)
+        return on_ack(session, dialect, way, m, frame, now, from, to)
     end
-    local broker = broker_of(session, dialect, way == TO and to or from)
-    local asked, is_resend = request(session, way, w, data, frame, now, from, to)
-    if meaning == "publish" and way == TO then
-        on_publish(session, dialect, broker, w, frame, from, asked, is_resend)
+    local is_request = way == TO
+    local broker = broker_of(session, dialect, is_request and to or from)
+    local asked, is_resend = nil, false
+    if is_request and layout.broker_answers or not is_request and layout.client_answers then
+        asked, is_resend = acks.request(acks.queue(session.queues, from, to), m, frame, now, is_request)
+    end
+    if meaning == "publish" and is_request then
+        on_publish(session, dialect, broker, m, frame, from, asked, is_resend)
     elseif meaning == "publish" or meaning == "deliver" then
-        on_forward(session, dialect, broker, w, frame, to)
-    elseif meaning == "subscribe" and w.filter and not is_resend then
-        subscriptions.add(broker.subs, w.filter, subscriber(w, from), frame)
-    elseif meaning == "unsubscribe" and w.filter then
-        subscriptions.remove(broker.subs, w.filter, subscriber(w, from))
+        on_forward(session, dialect, broker, m, frame, to)
+    elseif meaning == "subscribe" and m.filter and not is_resend then
+        subscriptions.add(broker.subs, m.filter, subscriber(m, from), frame)
+    elseif meaning == "unsubscribe" and m.filter then
+        subscriptions.remove(broker.subs, m.filter, subscriber(m, from))
     end
-    if layout.names_topics and w.topic and layout.number_step then
-        bind_name(session, dialect, way == TO and from or to, w.values[layout.number_step], w.topic, broker)
+    if layout.names_topics and m.topic and m.number then
+        bind_name(session, dialect, is_request and from or to, m.number, m.topic, broker)
     end
 end

@@ -3,7 +3,7 @@ local ts = ...
 if not ts.proto then
     return
 end
-local results, topics = ts.results, ts.topics
+local results = ts.results
 
 local experts = {}
 ts.experts = experts
@@ -14,13 +14,14 @@ local function define(id, text, group, severity)
     experts[id] = ProtoExpert.new("pubsub.expert." .. id, text, group, severity)
 end
 
--- The error codes of docs/decoding.md, with `_` for `-`.
-define("empty", "No byte at all", GROUP.MALFORMED, SEVERITY.ERROR)
+-- The error codes of docs/decoding.md, with `_` for `-`. Not in the group "malformed", by which Wireshark means that a
+-- dissector ran off the end of a packet.
+define("empty", "No byte at all", GROUP.PROTOCOL, SEVERITY.ERROR)
 define("unknown_type", "No message of the dialect has this type", GROUP.UNDECODED, SEVERITY.WARN)
-define("incomplete", "The datagram ends inside a field", GROUP.MALFORMED, SEVERITY.ERROR)
-define("no_delimiter", "The delimiter that ends a field is missing", GROUP.MALFORMED, SEVERITY.ERROR)
-define("bad_magic", "Constant bytes that differ", GROUP.MALFORMED, SEVERITY.ERROR)
-define("bad_length", "A length that contradicts what is there", GROUP.MALFORMED, SEVERITY.ERROR)
+define("incomplete", "The datagram ends inside a field", GROUP.PROTOCOL, SEVERITY.ERROR)
+define("no_delimiter", "The delimiter that ends a field is missing", GROUP.PROTOCOL, SEVERITY.ERROR)
+define("bad_magic", "Constant bytes that differ", GROUP.PROTOCOL, SEVERITY.ERROR)
+define("bad_length", "A length that contradicts what is there", GROUP.PROTOCOL, SEVERITY.ERROR)
 define("bad_value", "A number that the dialect does not know", GROUP.PROTOCOL, SEVERITY.WARN)
 define("bad_text", "A byte that is not in the text's character set", GROUP.PROTOCOL, SEVERITY.WARN)
 define("trailing_bytes", "Bytes after the message that are no padding", GROUP.UNDECODED, SEVERITY.WARN)
@@ -37,42 +38,41 @@ define("unknown_subscriber", "No subscription of the receiver was seen", GROUP.S
 define("no_ack", "No ACK was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
 ts.proto.experts = experts
 
-local TOPICAL = { publish = true, deliver = true }
+local UNEXPECTED = { filter = "unexpected_forward", subscriber = "unknown_subscriber" }
 
 -- The ids that apply to this message, as a list; nil for none, which is the common case. `later` is true once the whole
 -- capture was seen.
-function ts.experts_of(dialect, w, frame, later)
-    local ids = nil
-    local function add(id)
-        ids = ids or {}
-        ids[#ids + 1] = id
+function ts.experts_of(m, frame, later)
+    local error, is_copy = m.error, results.copy_of[frame]
+    local resend, unexpected = results.resend_of[frame], results.unexpected[frame]
+    local unanswered = results.link[frame] == 0 and (later or results.is_ack[frame])
+    if not (error or is_copy or resend or unexpected or unanswered or m.has_wildcard) then
+        return nil
     end
-    if w.error then
-        add((w.error:gsub("-", "_")))
+    local ids = {}
+    if error then
+        ids[1] = error:gsub("-", "_")
     end
-    if results.copy_of[frame] then
-        add("copy")
+    if is_copy then
+        ids[#ids + 1] = "copy"
         return ids
     end
-    if dialect.topics.wildcards and TOPICAL[w.meaning] and w.topic and topics.has_wildcard(dialect.topics, w.topic) then
-        add("wildcard_in_topic")
+    if m.has_wildcard then
+        ids[#ids + 1] = "wildcard_in_topic"
     end
-    if results.resend_of[frame] then
-        add("resend")
-        if results.resend_differs[frame] then
-            add("resend_differs")
-        end
+    if resend then
+        ids[#ids + 1] = "resend"
     end
-    local unexpected = results.unexpected[frame]
+    if results.resend_differs[frame] then
+        ids[#ids + 1] = "resend_differs"
+    end
     if unexpected then
-        add(unexpected == "filter" and "unexpected_forward" or "unknown_subscriber")
+        ids[#ids + 1] = UNEXPECTED[unexpected]
     end
-    if results.link[frame] == 0 then
-        if results.is_ack[frame] then
-            add("unsolicited_ack")
-        elseif later and not results.wants_no_ack[frame] then
-            add("no_ack")
-        end
+    if unanswered and results.is_ack[frame] then
+        ids[#ids + 1] = "unsolicited_ack"
+    elseif unanswered and not results.wants_no_ack[frame] then
+        ids[#ids + 1] = "no_ack"
     end
-    return ids
+    return ids[1] and ids or nil
 end

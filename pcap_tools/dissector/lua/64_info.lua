@@ -13,7 +13,8 @@ function ts.shown(text)
     if #text > MOST_SHOWN then
         text = sub(text, 1, MOST_SHOWN) .. "..."
     end
-    if not find(text, "[^\32-\126]") then
+    local _, last = find(text, "^[\32-\126]*")
+    if last == #text then
         return text
     end
     if charsets.is_readable(text) and not find(text, "[\t\n\11\12\r]") then
@@ -25,57 +26,59 @@ function ts.shown(text)
 end
 local shown = ts.shown
 
-local function about_forwards(frame, later)
-    local due, got = results.due[frame], results.fanout[frame] or 0
-    if not due then
-        return ""
+local function about_forwards(frame, due, later)
+    local got = due
+    if later then -- on the first pass the forwards are yet to come: say how many are due
+        got = results.fanout[frame] or 0
     end
-    if not later then -- the forwards are yet to come: say how many are due
-        got = due
-    end
-    local count = got == due and got or got .. " of " .. due
     if got == 0 and due == 0 then
         return later and ARROW .. "no subscriber" or ""
     end
+    local count = got == due and got or got .. " of " .. due
     return ARROW .. count .. ((got == 1 and due == 1) and " subscriber" or " subscribers")
 end
 
-local function about_past(w, frame)
-    local past = ""
-    if results.forward_of[frame] then
-        past = past .. " [forward of " .. results.forward_of[frame] .. "]"
-    end
-    if results.is_ack[frame] then
-        local link = results.link[frame]
-        past = past .. (link == 0 and " [unsolicited]" or " [ACK to " .. link .. "]")
-    end
-    if results.resend_of[frame] then
-        past = past .. " [resend of " .. results.resend_of[frame] .. "]"
-    end
-    if results.copy_of[frame] then
-        past = past .. " [copy of " .. results.copy_of[frame] .. "]"
-    end
-    if w.error then
-        past = past .. " [" .. w.error .. " at byte " .. w.error_offset .. "]"
-    end
-    return past
-end
-
--- The line for a decoded message. `later` is true once the whole capture was seen.
-function ts.info(w, frame, later)
-    local line = w.message or "?"
-    local topic = w.topic or w.filter
+-- The part that depends on the datagram alone, kept with it.
+local function line_of(m)
+    local line = m.message or "?"
+    local topic = m.topic or m.filter
     if topic then
         line = line .. " " .. shown(topic)
-        if results.topic_name[frame] then
-            line = line .. " (" .. shown(results.topic_name[frame]) .. ")"
-        end
     end
-    if w.payload then
-        line = line .. ' "' .. shown(w.payload) .. '"'
+    if m.payload then
+        line = line .. ' "' .. shown(m.payload) .. '"'
     end
-    if w.retain then
+    if m.retain then
         line = line .. " retained"
     end
-    return line .. about_forwards(frame, later) .. about_past(w, frame)
+    m.line = line
+    return line
+end
+
+-- The line for a message. `later` is true once the whole capture was seen.
+function ts.info(m, frame, later)
+    local line = m.line or line_of(m)
+    local copy, resend, forward = results.copy_of[frame], results.resend_of[frame], results.forward_of[frame]
+    local due, name = results.due[frame], results.topic_name[frame]
+    if name then
+        line = line .. " (" .. shown(name) .. ")"
+    end
+    if due then
+        line = line .. about_forwards(frame, due, later)
+    elseif results.is_ack[frame] then
+        local link = results.link[frame]
+        line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. link .. "]")
+    elseif forward then
+        line = line .. " [forward of " .. forward .. "]"
+    end
+    if resend then
+        line = line .. " [resend of " .. resend .. "]"
+    end
+    if copy then
+        line = line .. " [copy of " .. copy .. "]"
+    end
+    if m.error then
+        line = line .. " [" .. m.error .. " at byte " .. m.error_offset .. "]"
+    end
+    return line
 end

@@ -4,8 +4,9 @@ if not ts.proto then
     return
 end
 local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
-local decode, evidence, copies, acks = ts.decode, ts.evidence, ts.copies, ts.acks
-local floor = math.floor
+local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
+local parties, messages = ts.parties, ts.messages
+local floor, has_gui = math.floor, gui_enabled()
 
 -- Where a frame was captured, for finding copies. These need a tree; the one first pass that has none is that of
 -- `tshark -2` without a filter, where only the direction is known.
@@ -17,24 +18,29 @@ local fragment_id = Field.new("ipv6.fraghdr.ident")
 local icmp, icmpv6 = Field.new("icmp.type"), Field.new("icmpv6.type")
 
 local pubsub -- the dissector of `proto`, known only once everything is registered
-local endpoints -- endpoint -> dialect, once recognised
 local has_tree -- on the first pass: are there fields to ask for?
 local first_offset -- of absolute to relative time: differs behind a time reference
 
 function proto.init()
-    endpoints, has_tree, first_offset = {}, nil, nil
+    has_tree, first_offset = nil, nil
     tracking.reset()
     ts.statistics.reset()
+end
+
+-- Numbers from Wireshark are floats in Lua 5.3 and later; 3.0 would be shown as such.
+local whole = rawget(math, "tointeger") or function(number)
+    return number
 end
 
 -- Seconds since the first frame, also behind a time reference of the user's. Relative times are exact to nanoseconds,
 -- absolute ones as doubles are not.
 local function time_of(pinfo)
     local relative = pinfo.rel_ts
-    local offset = pinfo.abs_ts - relative
-    if not first_offset then
-        first_offset = offset
+    if not has_gui then
+        return relative
     end
+    local offset = pinfo.abs_ts - relative
+    first_offset = first_offset or offset
     local moved = offset - first_offset
     if moved > 1e-5 or moved < -1e-5 then
         return relative + floor(moved * 1e6 + 0.5) / 1e6
@@ -42,18 +48,15 @@ local function time_of(pinfo)
     return relative
 end
 
-local from, to = {}, {} -- used again for every packet
-
-local function set_parties(pinfo)
-    from.address, from.port = tostring(pinfo.src), floor(pinfo.src_port)
-    to.address, to.port = tostring(pinfo.dst), floor(pinfo.dst_port)
-    from.endpoint, to.endpoint = from.address .. ":" .. from.port, to.address .. ":" .. to.port
+local function both_ends(pinfo)
+    local from = parties.at(tostring(pinfo.src), whole(pinfo.src_port))
+    return from, parties.at(tostring(pinfo.dst), whole(pinfo.dst_port))
 end
 
 -- -- which dialect ---------------------------------------------------------------------------------------------------
 
 -- The dialect that decodes it without error and says most about it; how well the ports suit goes before all.
-local function best_of(candidates, data, length)
+local function best_of(candidates, data, length, from, to)
     local best, best_fit, most = nil, -1, 0
     for _, dialect in ipairs(candidates) do
         local w = decode(dialect, data, length)
@@ -67,7 +70,7 @@ local function best_of(candidates, data, length)
     return best, most
 end
 
-local function best_by_ports(candidates)
+local function best_by_ports(candidates, from, to)
     local best, most = candidates[1], -1
     for _, dialect in ipairs(candidates) do
         local fit = evidence.of_ports(dialect, from.port, to.port)
@@ -87,52 +90,51 @@ local function includes(list, dialect)
     return false
 end
 
-local function by_port(pinfo)
-    local one, other = settings.by_port[floor(pinfo.dst_port)], settings.by_port[floor(pinfo.src_port)]
-    if not other or one == other then
-        return one or other
-    elseif not one then
-        return other
+-- All dialects that claim one of the two ports.
+local function by_port(from, to)
+    local one, other = settings.by_port[to.port], settings.by_port[from.port]
+    if not other or not one or one == other then
+        return one or other or ts.dialects
     end
     local both = {}
-    for _, dialect in ipairs(one) do
-        both[#both + 1] = dialect
-    end
-    for _, dialect in ipairs(other) do
-        if not includes(both, dialect) then
-            both[#both + 1] = dialect
+    for _, list in ipairs({ one, other }) do
+        for _, dialect in ipairs(list) do
+            if not includes(both, dialect) then
+                both[#both + 1] = dialect
+            end
         end
     end
     return both
 end
 
 -- On a port that several dialects use: the one known for an endpoint if it decodes, else the one with most evidence.
-local function choose(pinfo, data, length, frame)
-    local place = results.dialect[frame]
-    if place then
-        return ts.dialects[place]
+local function choose(data, length, from, to)
+    local known = to.dialect or from.dialect
+    if known and not messages.read(known, data, length).error then
+        return known
     end
-    local candidates = by_port(pinfo)
-    if not candidates or not candidates[1] then
+    local candidates = by_port(from, to)
+    if not candidates[1] then
         candidates = ts.dialects
     end
     if not candidates[2] then
         return candidates[1]
     end
-    set_parties(pinfo)
-    local known = endpoints[to.endpoint] or endpoints[from.endpoint]
-    if known and includes(candidates, known) and not decode(known, data, length).error then
-        results.dialect[frame] = known.place
-        return known
-    end
-    local dialect = best_of(candidates, data, length)
+    local dialect = best_of(candidates, data, length, from, to)
     if dialect then
-        endpoints[to.endpoint] = endpoints[to.endpoint] or dialect
-        endpoints[from.endpoint] = endpoints[from.endpoint] or dialect
+        to.dialect, from.dialect = to.dialect or dialect, from.dialect or dialect
     end
-    dialect = dialect or known or best_by_ports(candidates)
-    results.dialect[frame] = dialect.place
-    return dialect
+    return dialect or known or best_by_ports(candidates, from, to)
+end
+
+-- The dialect of a frame: chosen once, the same on later passes.
+local function dialect_of(data, length, frame, from, to)
+    local place = results.dialect[frame]
+    if not place then
+        place = choose(data, length, from, to).place
+        results.dialect[frame] = place
+    end
+    return ts.dialects[place]
 end
 
 -- -- one datagram ----------------------------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ local function last_value(extract)
 end
 
 -- Only cooked captures and files with interfaces can hold copies.
-local function find_copy(data, frame, now, pinfo)
+local function find_copy(data, frame, now, pinfo, from, to)
     if has_tree == nil then
         has_tree = frame_number() ~= nil
     end
@@ -157,39 +159,48 @@ local function find_copy(data, frame, now, pinfo)
     else
         return nil
     end
-    local key = from.endpoint .. ">" .. to.endpoint .. ">" .. acks.short(data)
+    local key = from.endpoint .. ">" .. to.endpoint .. ">" .. requests.short(data)
     return copies.copy_of(key, frame, now, place, last_value(ip_id) or last_value(fragment_id))
 end
 
-local function track(dialect, w, data, frame, pinfo)
+local function track(dialect, m, data, frame, pinfo, from, to)
     if icmp() or icmpv6() then
         return -- quoted inside an ICMP error: not a datagram
     end
-    set_parties(pinfo)
     local now = time_of(pinfo)
-    results.copy_of[frame] = find_copy(data, frame, now, pinfo)
-    if not results.copy_of[frame] and not w.error then
-        tracking.message(dialect, w, data, frame, now, from, to)
+    local copy = find_copy(data, frame, now, pinfo, from, to)
+    if copy then
+        results.copy_of[frame] = copy
+    elseif not m.error then
+        tracking.message(dialect, m, frame, now, from, to)
     end
 end
 
 local function dissect(tvb, pinfo, root, wanted)
-    local length = tvb:len()
-    local data = length > 0 and tvb:raw() or ""
-    local frame, visited = floor(pinfo.number), pinfo.visited
-    local dialect = wanted or settings.only or choose(pinfo, data, tvb:reported_len(), frame)
-    local w = decode(dialect, data, tvb:reported_len())
+    local length = tvb:reported_len()
+    local data = length > 0 and tvb:len() > 0 and tvb:raw() or ""
+    local frame, visited = whole(pinfo.number), pinfo.visited
+    local dialect = wanted or settings.only
+    local from, to
+    if not visited or not dialect then
+        from, to = both_ends(pinfo)
+        dialect = dialect or dialect_of(data, length, frame, from, to)
+    end
+    local m = messages.read(dialect, data, length)
     if not visited then
-        track(dialect, w, data, frame, pinfo)
+        track(dialect, m, data, frame, pinfo, from, to)
     end
-    pinfo.cols.protocol = dialect.name
-    pinfo.cols.info = ts.info(w, frame, visited)
-    ts.statistics.take(dialect, w, frame, pinfo)
-    local ids = ts.experts_of(dialect, w, frame, visited)
+    local columns = pinfo.cols
+    columns.protocol = dialect.name
+    columns.info = ts.info(m, frame, visited)
+    if ts.statistics.wanted then
+        ts.statistics.take(dialect, m, frame, pinfo)
+    end
+    local ids = ts.experts_of(m, frame, visited)
     if ids or root:referenced(pubsub) then
-        ts.display.show(root, tvb, pinfo, dialect, w, frame, ids)
+        ts.display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids)
     end
-    return length
+    return #data
 end
 
 function proto.dissector(tvb, pinfo, root)
@@ -211,33 +222,35 @@ udp_ports:add_for_decode_as(proto)
 
 -- On other ports: only what is sure, or what decodes at an endpoint that was sure before.
 local function recognise(tvb, pinfo)
-    local data = tvb:raw()
-    set_parties(pinfo)
-    local known = endpoints[to.endpoint] or endpoints[from.endpoint]
-    if known and not decode(known, data, tvb:reported_len()).error then
-        return known
+    local data, length = tvb:raw(), tvb:reported_len()
+    local from, to = both_ends(pinfo)
+    local known = to.dialect or from.dialect
+    if not known or decode(known, data, length).error then
+        local bits
+        known, bits = best_of(settings.only and { settings.only } or ts.dialects, data, length, from, to)
+        if not known or bits < evidence.ENOUGH then
+            return nil
+        end
     end
-    local dialect, bits = best_of(settings.only and { settings.only } or ts.dialects, data, tvb:reported_len())
-    return dialect and bits >= evidence.ENOUGH and dialect or nil
+    from.dialect, to.dialect = known, known
+    return known
 end
 
 proto:register_heuristic("udp", function(tvb, pinfo, root)
     if tvb:len() == 0 or not settings.heuristics then
         return false
     end
-    local frame = floor(pinfo.number)
+    local frame = whole(pinfo.number)
     local dialect = ts.dialects[results.dialect[frame]]
     if not dialect then
         if pinfo.visited then
-            return false
+            return false -- what was not recognised at first is not recognised later
         end
         dialect = recognise(tvb, pinfo)
         if not dialect then
             return false
         end
         results.dialect[frame] = dialect.place
-        endpoints[to.endpoint], endpoints[from.endpoint] = dialect, dialect
-        pinfo.conversation = proto
     end
     dissect(tvb, pinfo, root, dialect)
     return true

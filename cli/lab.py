@@ -1,0 +1,85 @@
+"""`topicshark lab`: a scenario live, each node a process at its own address, and a capture of it."""
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.app import new_app
+from cli.exit_codes import ExitCode
+
+app = new_app()
+
+MODES = ("auto", "netns", "loopback")
+INTERFACES = ("bridge", "any")
+
+
+@app.command(epilog="Example: topicshark lab report-rolebyte -o rolebyte.pcap")
+def lab(
+    scenario: Annotated[str | None, typer.Argument(help="Which scenario; --list shows them.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE.pcap", help="The capture.")] = None,
+    mode: Annotated[
+        str, typer.Option(metavar="auto|netns|loopback", help="Network namespaces (root), or loopback addresses.")
+    ] = "auto",
+    capture_on: Annotated[
+        str,
+        typer.Option(metavar="bridge|any", help="netns: where tcpdump listens. any: sees each frame several times."),
+    ] = "bridge",
+    timeout: Annotated[float, typer.Option(min=1, help="Give up after so many seconds.")] = 60.0,
+    show: Annotated[bool, typer.Option("--list", help="List the scenarios and exit.")] = False,
+) -> None:
+    """Run a scenario with every node at its own address, and record it.
+
+    Exit code: 0 all went as told, 1 something that should have been seen was not (the capture shows what was).
+    """
+    from pcap_tools.errors import UsageError
+    from reference_broker.lab import SCENARIOS
+
+    if show:
+        for name, known in SCENARIOS.items():
+            typer.echo(f"{name:<20}{known.title}")
+        raise typer.Exit(ExitCode.CLEAN)
+    if scenario not in SCENARIOS:
+        raise UsageError(f"there is no scenario {scenario!r}; there are: {', '.join(SCENARIOS)}")
+    if output is None:
+        raise UsageError("-o FILE.pcap says where the capture goes")
+    for word, known_words in ((mode, MODES), (capture_on, INTERFACES)):
+        if word not in known_words:
+            raise UsageError(f"expected one of {', '.join(known_words)}, not {word!r}")
+    _check_writable(output)
+    signal.signal(signal.SIGTERM, _interrupt)
+    _run(SCENARIOS[scenario], output, mode, capture_on, timeout)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _check_writable(output: Path) -> None:
+    from pcap_tools.errors import TopicsharkError
+
+    try:
+        output.open("wb").close()
+    except OSError as error:
+        raise TopicsharkError(f"{output}: cannot be written: {error.strerror}") from error
+
+
+def _run(scenario: Any, output: Path, mode: str, interface: str, timeout: float) -> None:
+    from cli.clients import say
+    from pcap_tools.capture import read_datagrams
+    from reference_broker.lab import LabError, Mode, open_network, run
+
+    problem: LabError | None = None
+    with open_network(scenario, output, Mode(mode), interface) as network:
+        say(f"{scenario.title} ({network.mode})")
+        try:
+            run(scenario, network, [sys.executable, "-m", "cli.main"], timeout, say)
+        except LabError as error:
+            problem = error
+    datagrams = sum(1 for datagram in read_datagrams(output) if datagram.copy_of is None)
+    typer.echo(f"{datagrams} datagrams in {output}")
+    if problem is not None:
+        say(str(problem))
+        raise typer.Exit(ExitCode.FINDINGS)
