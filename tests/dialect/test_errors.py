@@ -53,7 +53,7 @@ CASES: dict[str, tuple[str, int | None, str]] = {
         11,
         "300 does not fit the field, which holds 0 to 255",
     ),
-    "true is no number": (wrong("type = 2", "type = true"), 12, "expected a number"),
+    "true is no number": (wrong("type = 2", "type = true"), 12, "should be a valid integer"),
     "a named number that does not fit": (
         wrong(TYPE, '{ kind = "uint", size = 1, values = { a = 256 } }'),
         6,
