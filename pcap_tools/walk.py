@@ -53,8 +53,9 @@ class Walk:
 
     def _run(self) -> None:
         for index, step in enumerate(self.layout.steps):
-            self._open_counted(step)
-            if self._absent(step):
+            if step.span_length >= 0:
+                self._open_counted(step)
+            if (step.optional or self.open_end is not None) and self._absent(step):
                 break
             start = self.at
             self.starts.append(start)
@@ -65,9 +66,12 @@ class Walk:
                 raise _Stop(WireError.UNKNOWN_TYPE, start)
             if index == self.layout.last_guard:
                 self.selected = True
-            self._judge(step, value, start)
-            self._limit(index, step, value, start)
-            self._close_counted(index)
+            if step.allowed is not None or step.charset is not Charset.ANY:
+                self._judge(step, value, start)
+            if step.counts is not Counts.NOTHING:
+                self._limit(index, step, value, start)
+            if self.counted is not None:
+                self._close_counted(index)
         self._finish()
 
     def _note(self, error: WireError, offset: int) -> None:
@@ -108,11 +112,10 @@ class Walk:
         return self.nul_padding and not self.end_told and self.counted is None
 
     def _take(self, size: int) -> bytes:
-        if size > self._limit_here() - self.at:
-            raise _Stop(WireError.INCOMPLETE, self.at)
-        taken = self.data[self.at : self.at + size]
-        self.at += size
-        return taken
+        start, self.at = self.at, self.at + size
+        if self.at > (self.counted.end if self.counted else self.end):
+            raise _Stop(WireError.INCOMPLETE, start)
+        return self.data[start : self.at]
 
     def _read_fixed(self, step: Step) -> Value:
         start = self.at
@@ -169,7 +172,7 @@ class Walk:
 
     def _limit(self, index: int, step: Step, value: Value, start: int) -> None:
         """Let a length field say where the message, or a run of its fields, ends."""
-        if step.counts is Counts.NOTHING or not isinstance(value, int):
+        if not isinstance(value, int):
             return
         if step.counts is Counts.SPAN:
             if step.span[0] <= index:
@@ -188,7 +191,7 @@ class Walk:
         self.end, self.end_told = told, True
 
     def _open_counted(self, step: Step) -> None:
-        if step.span_length < 0 or self.counted:
+        if self.counted:
             return
         length = self.layout.steps[step.span_length]
         value = self.fields.get(length.name)

@@ -52,6 +52,9 @@ class Broker:
         self.retained = Retained(dialect.spec.topics, self.limits.retained_bytes, matching)
         self.numbers = TopicNumbers(dialect.spec.topics, shared=Mistake.SHARED_NUMBERS in self.mistakes)
         self.on_change: Callable[[dict[str, str]], None] = lambda change: None
+        self._topics_kind = dialect.spec.topics.kind
+        self._separator = (dialect.spec.topics.separator or "").encode()
+        self._order = DEFAULT_ORDER | {kind: list(duties) for kind, duties in policy.order.items()}
         self._handlers: dict[str, Handler] = {
             "publish": self._publish,
             "subscribe": self._subscribe,
@@ -97,10 +100,9 @@ class Broker:
     # -- one handler a meaning ----------------------------------------------------------------------------------
 
     def _publish(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
-        named = self._topic_of(message, source)
         topic, forward = self.replies.forward(message, datagram)
-        if self.dialect.spec.topics.kind in ("number", "source-address"):
-            topic = named
+        if self._topics_kind in ("number", "source-address"):
+            topic = self._topic_behind(message, source)
         if topic is None or not self._is_fit(topic) or self.subscriptions.index.is_wild(topic):
             self.counters["refused: topic"] += 1
             return self._answer("publish", message, datagram, source, "could not be published", topic, {})
@@ -162,9 +164,8 @@ class Broker:
         duties: dict[str, list[Send]],
     ) -> list[Send]:
         """All duties that a request calls for, in the dialect's order."""
-        order = dict(self.dialect.spec.broker.order).get(kind, DEFAULT_ORDER[kind])  # type: ignore[call-overload]
         sends: list[Send] = []
-        for duty in order:
+        for duty in self._order[kind]:
             if duty == "ack":
                 ack = self.replies.ack(message, datagram)
                 sends += [Send(ack, source)] if ack is not None else []
@@ -182,11 +183,9 @@ class Broker:
         else:
             self.counters["refused: retained bytes"] += 1
 
-    def _topic_of(self, message: Message, source: Endpoint) -> bytes | None:
-        kind = self.dialect.spec.topics.kind
-        if kind == "number":
-            return self.numbers.name(message, source)
-        return source[0].encode() if kind == "source-address" else message.topic
+    def _topic_behind(self, message: Message, source: Endpoint) -> bytes | None:
+        """The topic where it does not stand in the message."""
+        return self.numbers.name(message, source) if self._topics_kind == "number" else source[0].encode()
 
     def _subscriber(self, message: Message, source: Endpoint) -> Endpoint | None:
         """Where forwards go: the source of the request, or its address with the port that the header names. Never
@@ -200,12 +199,11 @@ class Broker:
         return source[0], port
 
     def _is_fit(self, topic: bytes) -> bool:
-        separator = (self.dialect.spec.topics.separator or "").encode()
-        depth = topic.count(separator) + 1 if separator else 1
+        depth = topic.count(self._separator) + 1 if self._separator else 1
         return len(topic) <= self.limits.topic_bytes and depth <= self.limits.topic_depth
 
     def _is_known(self, text: bytes) -> bool:
-        return self.dialect.spec.topics.kind != "number" or self.numbers.is_created(text)
+        return self._topics_kind != "number" or self.numbers.is_created(text)
 
     def _filed_under(self, text: bytes) -> bytes:
         return b"temperature" if Mistake.ONE_TOPIC in self.mistakes and text == b"humidity" else text

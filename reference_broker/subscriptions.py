@@ -10,6 +10,8 @@ from reference_broker.limits import Limits
 from reference_broker.sending import Endpoint
 from reference_broker.topic_index import index_for
 
+MAX_ROUTES = 10_000
+
 
 class Subscriptions:
     """A repeated subscription adds nothing, but for dialects that count copies ``per-subscription``."""
@@ -20,6 +22,7 @@ class Subscriptions:
         self._limits = limits
         self._by_filter: dict[bytes, Counter[Endpoint]] = {}
         self._by_endpoint: Counter[Endpoint] = Counter()
+        self._routes: dict[bytes, list[Endpoint]] = {}
 
     def __len__(self) -> int:
         return self._by_endpoint.total()
@@ -41,6 +44,7 @@ class Subscriptions:
         if subscribers is None:
             subscribers = self._by_filter[text] = Counter()
             self.index.add(text)
+        self._routes.clear()
         subscribers[endpoint] += 1
         self._by_endpoint[endpoint] += 1
         return True
@@ -50,6 +54,7 @@ class Subscriptions:
         subscribers = self._by_filter.get(text)
         if not subscribers or endpoint not in subscribers:
             return False
+        self._routes.clear()
         self._by_endpoint[endpoint] -= subscribers.pop(endpoint)
         if not self._by_endpoint[endpoint]:
             del self._by_endpoint[endpoint]
@@ -64,7 +69,15 @@ class Subscriptions:
             yield text, self._by_filter[text]
 
     def subscribers(self, topic: bytes) -> list[Endpoint]:
-        """To whom a publish of this topic goes, one entry a copy."""
+        """To whom a publish of this topic goes, one entry a copy. Remembered until a subscription changes."""
+        route = self._routes.get(topic)
+        if route is None:
+            if len(self._routes) >= MAX_ROUTES:
+                self._routes.clear()
+            route = self._routes[topic] = self._route(topic)
+        return route
+
+    def _route(self, topic: bytes) -> list[Endpoint]:
         if self._copies == "per-subscription":
             return [endpoint for _, counts in self.matching(topic) for endpoint in counts.elements()]
         all_matches = [endpoint for _, counts in self.matching(topic) for endpoint in counts]

@@ -156,11 +156,11 @@ def process() -> Iterator[Endpoint]:
 
 def test_colon_gets_everything_through_to_a_real_broker_in_real_time() -> None:
     dialect = load_dialect("colon")
-    timing = Timing(SECOND // 10, backoff=1.2, limit=60, settle_ns=SECOND // 8)
+    timing = Timing(SECOND // 5, backoff=1.2, limit=60, settle_ns=SECOND * 2 // 5)
     with process() as broker:
         loop = Loop(None, real_time=True)
         try:
-            outcome = run_through(loop, dialect, broker, COLON_FILTERS, 25, timing, False, 60)
+            outcome = run_through(loop, dialect, broker, COLON_FILTERS, 50, timing, False, 90)
             check(dialect, COLON_FILTERS, *outcome)
         finally:
             loop.close()
