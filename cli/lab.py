@@ -49,11 +49,15 @@ def lab(
         if word not in known_words:
             raise UsageError(f"expected one of {', '.join(known_words)}, not {word!r}")
     _check_writable(output)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     _run(SCENARIOS[scenario], output, mode, capture_on, timeout)
 
 
 def _interrupt(number: int, frame: Any) -> None:
+    """The first one ends the lab; more of them must not interrupt the cleaning up, which has a limit of its own."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

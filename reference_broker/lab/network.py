@@ -88,8 +88,8 @@ class Namespaces(Network):
 
     def _add(self, host: int | str) -> str:
         name = self._name(host)
+        self._made.append(name)  # first, so that an interrupt in between leaves nothing behind
         _ip("netns", "add", name)
-        self._made.append(name)
         return name
 
     def _listen(self, hub: str) -> None:

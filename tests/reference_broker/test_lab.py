@@ -1,4 +1,4 @@
-"""The lab: its scenarios run in namespaces where that is allowed, it cleans up after itself, and says what went wrong."""
+"""The lab: runs in namespaces where that is allowed, cleans up after itself, and says what went wrong."""
 
 import os
 import signal

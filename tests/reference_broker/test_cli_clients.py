@@ -1,0 +1,205 @@
+"""`topicshark publish`, `subscribe` and `play` as a user runs them, against the real broker."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.conftest import REPO, Command
+
+pytestmark = pytest.mark.net
+
+TOPICSHARK = [sys.executable, "-m", "cli.main"]
+
+
+@contextmanager
+def started(*words: str) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [*TOPICSHARK, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=REPO,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+
+@contextmanager
+def broker(dialect: str, host: str = "127.0.0.1") -> Iterator[str]:
+    """A broker; gives what follows --to."""
+    with started("broker", "--dialect", dialect, "--host", host, "--port", "0", "--quiet") as process:
+        words = until(process, "listening on").split()
+        yield f"[{words[2]}]:{words[4]}" if ":" in words[2] else f"{words[2]}:{words[4]}"
+
+
+def until(process: "subprocess.Popen[str]", text: str) -> str:
+    """The first line with this text in it."""
+    assert process.stdout is not None
+    seen = []
+    for line in process.stdout:
+        seen.append(line)
+        if text in line:
+            return line.rstrip("\n")
+    raise AssertionError(f"never said {text!r}: {seen}")
+
+
+def typed(dialect: str, to: str, command: list[str], lines: list[str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*TOPICSHARK, *command, "--dialect", dialect, "--to", to],
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+        cwd=REPO,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "topic", "printed"),
+    [
+        ("colon", "home/*", "home/fan", "home/fan: ON"),
+        ("topicbyte", "humidity", "humidity", "humidity: ON"),
+        ("rolebyte", "home/fan", "home/fan", "home/fan: ON"),
+        ("mqttsn", "home/+", "home/fan", "home/fan: ON"),
+    ],
+)
+def test_one_publishes_and_another_prints_it(
+    topicshark: Command, dialect: str, text: str, topic: str, printed: str
+) -> None:
+    with (
+        broker(dialect) as to,
+        started("subscribe", text, "--dialect", dialect, "--to", to, "--count", "1", "--timeout", "20") as listener,
+    ):
+        until(listener, "acknowledged: SUB" if dialect != "rolebyte" else "acknowledged: DASHBOARD_SUBSCRIBE")
+        answer = topicshark("publish", topic, "ON", "--dialect", dialect, "--to", to)
+        assert answer.returncode == 0, answer.stderr
+        assert f" {topic}" in answer.stdout
+        assert answer.stdout.splitlines()[-1].startswith("acknowledged: ")
+        assert until(listener, printed) == printed
+        assert listener.wait(timeout=20) == 0
+
+
+def test_ipv6_and_retained_messages_and_unsubscribing(topicshark: Command) -> None:
+    with broker("colon", "::1") as to:
+        assert topicshark("publish", "home/fan", "ON", "--retain", "--to", to).returncode == 0
+        answer = topicshark("subscribe", "home/*", "--count", "1", "--timeout", "20", "--unsubscribe", "--to", to)
+        assert (answer.returncode, answer.stdout) == (0, "home/fan: ON\n")
+        assert "acknowledged: UNSUBSCRIBE home/*" in answer.stderr
+
+
+def test_without_a_broker_it_resends_says_so_and_fails(topicshark: Command) -> None:
+    answer = topicshark("publish", "a", "b", "--to", "127.0.0.1:9", "--resend-after", "0.05", "--tries", "3")
+    assert answer.returncode == 1
+    assert answer.stdout == ""
+    assert answer.stderr.splitlines() == [
+        "no acknowledgement yet, resent: PUBLISH a (send 2)",
+        "no acknowledgement yet, resent: PUBLISH a (send 3)",
+        "never acknowledged: PUBLISH a (sent 3 times)",
+    ]
+    answer = topicshark("subscribe", "a", "--to", "127.0.0.1:9", "--resend-after", "0.05", "--tries", "2")
+    assert answer.returncode == 1
+    assert "never acknowledged: SUBSCRIBE a" in answer.stderr
+
+
+def test_fewer_messages_than_wanted_is_a_failure(topicshark: Command) -> None:
+    with broker("colon") as to:
+        answer = topicshark("subscribe", "a", "--count", "2", "--timeout", "0.5", "--to", to)
+    assert answer.returncode == 1
+    assert "0 of 2 messages came" in answer.stderr
+
+
+def test_a_dialect_without_acknowledgements_says_so(topicshark: Command) -> None:
+    answer = topicshark("publish", "temperature", "14C", "--dialect", "portdigits", "--to", "127.0.0.1:9")
+    assert answer.returncode == 0
+    assert answer.stderr == "sent; portdigits does not acknowledge it\n"
+
+
+def test_hostile_text_is_escaped(topicshark: Command) -> None:
+    with broker("colon") as to, started("subscribe", "*", "--to", to, "--count", "1", "--timeout", "20") as listener:
+        until(listener, "acknowledged")
+        topicshark("publish", "t", "\x1b[31mred\u202e", "--to", to)
+        assert until(listener, "t: ") == "t: \\x1b[31mred\\xe2\\x80\\xae"
+
+
+def test_the_prompts_of_publisher_and_subscriber() -> None:
+    with broker("colon") as to:
+        answer = typed("colon", to, ["publish"], ["temperature:12C", "y", "nonsense", "home/fan:ON", "n", "exit"])
+        assert answer.returncode == 0
+        assert answer.stdout.splitlines() == ["acknowledged: PUBLISH temperature", "acknowledged: PUBLISH home/fan"]
+        assert "there is no colon in it" in answer.stderr
+        answer = typed("colon", to, ["subscribe"], ["sub:*", "unsub:*"])
+        assert answer.stdout == "temperature: 12C\n"
+        assert "acknowledged: UNSUBSCRIBE *" in answer.stderr
+
+
+def test_a_node_both_subscribes_and_publishes() -> None:
+    with broker("topicnumber") as to:
+        answer = typed("topicnumber", to, ["play", "node"], ["create:weather", "sub:weather", "weather:sunny", "exit"])
+    assert answer.returncode == 0
+    assert "0: sunny" in answer.stdout.splitlines()
+
+
+def test_many_publishers_and_subscribers_at_once() -> None:
+    with broker("colon") as to:
+        listeners = [started("subscribe", f"room{n}/*", "--to", to, "--count", "4") for n in range(3)]
+        with listeners[0] as one, listeners[1] as two, listeners[2] as three:
+            for listener in (one, two, three):
+                until(listener, "acknowledged")
+            speakers = [started("play", "node", "--to", to) for _ in range(2)]
+            with speakers[0] as first, speakers[1] as second:
+                for speaker in (first, second):
+                    assert speaker.stdin is not None
+                    for number in range(6):
+                        speaker.stdin.write(f"room{number % 3}/x:{number}\n")
+                    speaker.stdin.close()
+                    speaker.stdin = None
+                for listener in (one, two, three):
+                    assert listener.wait(timeout=30) == 0
+
+
+def test_a_sensor_makes_the_window_open(topicshark: Command) -> None:
+    with broker("topicbyte") as to, started("play", "window", "--to", to, "--count", "2") as window:
+        until(window, "acknowledged: SUB temperature")
+        answer = topicshark(
+            "play", "sensor", "--dialect", "topicbyte", "--readings", "61,49", "--every", "0", "--to", to
+        )
+        assert answer.returncode == 0
+        until(window, "opened the window")
+        until(window, "closed the window")
+        assert window.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "what"),
+    [
+        (["publish", "a*", "b"], 2, "wildcard"),
+        (["publish", "a", "b", "--to", "127.0.0.1:99999"], 2, "not a port"),
+        (["publish", "a", "b", "--to", "no.such.host.invalid"], 2, "not an address"),
+        (["publish", "a", "b", "--dialect", "colin"], 3, "colon"),
+        (["publish", "a", "b", "--form", "java"], 2, "no form"),
+        (["publish", "a", "b", "--role", "sensor"], 2, "no role"),
+        (["publish", "a", "b", "--set", "colour=red"], 2, "retain"),
+        (["publish", "a", "b", "--bind", "192.0.2.1:5"], 3, "cannot listen at 192.0.2.1 port 5"),
+        (["publish", "a", "b", "--mistake", "all"], 2, "retain-on-resend, number-zero"),
+        (["publish", "a", "b", "--dialect", "rolebyte", "--retain"], 2, "retain"),
+        (["subscribe", "wind", "--dialect", "topicbyte"], 2, "temperature, humidity"),
+        (["play", "sensor", "--readings", "warm"], 2, "whole numbers"),
+    ],
+)
+def test_wrong_input_is_told_in_one_line(topicshark: Command, words: list[str], code: int, what: str) -> None:
+    answer = topicshark(*words)
+    assert answer.returncode == code
+    assert what in answer.stderr
+    assert "Traceback" not in answer.stderr
