@@ -2112,17 +2112,13 @@ ts.results = results
 local COLUMNS = {
     "dialect", -- place of the dialect that was chosen, where ports alone do not tell
     "link", -- of a request its ACK's frame (0: none yet), of an ACK the request's frame
-    "is_ack", -- true for ACKs
     "quality", -- of the match, on the ACK
-    "ack_time", -- seconds from request to ACK, on both
+    "ack_time", -- seconds from request to ACK, on the ACK
     "resend_of",
     "resend_differs", -- true where a resend is not the same bytes
     "copy_of",
     "forward_of",
-    "first_forward", -- of a publish
-    "last_forward",
-    "next_forward", -- of a forward: the next one of the same publish
-    "fanout", -- how many forwards a publish has
+    "next_forward", -- of a publish or forward: the next forward of the same publish
     "due", -- how many it should have by the subscriptions seen
     "subscribed_in",
     "unexpected", -- a forward that no subscription explains: "filter" or "subscriber"
@@ -2138,17 +2134,13 @@ end
 
 results.reset()
 
--- A forward at the end of its publish's list.
-function results.add_forward(publish, frame)
-    local last = results.last_forward[publish]
-    if last then
-        results.next_forward[last] = frame
-    else
-        results.first_forward[publish] = frame
+-- How many forwards a publish has.
+function results.fanout(publish)
+    local count, forward = 0, results.next_forward[publish]
+    while forward do
+        count, forward = count + 1, results.next_forward[forward]
     end
-    results.last_forward[publish] = frame
-    results.forward_of[frame] = publish
-    results.fanout[publish] = (results.fanout[publish] or 0) + 1
+    return count
 end
 end)(shared)
 
@@ -2424,6 +2416,7 @@ local requests = {}
 ts.requests = requests
 
 local LONG = 256
+requests.LONG = LONG
 
 local function set_of(list)
     local set = {}
@@ -2484,7 +2477,12 @@ local function prepare(dialect)
         layout.echo = dialect.has_echoes and identity_steps(layout, {}) or nil
         for index, step in ipairs(layout.steps) do
             layout.id_step = step.name == id_name and index or layout.id_step
+            layout.number_step = step.name == dialect.topics.number and index or layout.number_step
+            layout.port_step = step.name == dialect.broker.subscriber_port and index or layout.port_step
         end
+        layout.has_keys = layout.id_step or layout.number_step or layout.port_step or layout.echo
+        local steps = layout.identity
+        layout.content_is_identity = #steps == 2 and steps[1] == layout.topic and steps[2] == layout.payload
     end)
 end
 
@@ -2543,6 +2541,7 @@ local acks = {}
 ts.acks = acks
 
 local MOST_OUTSTANDING = 512
+local MOST_STALE = 1024
 
 -- The queue of what `from` asked of `to`.
 function acks.queue(queues, from, to)
@@ -2553,39 +2552,70 @@ function acks.queue(queues, from, to)
     end
     local queue = by_responder[to]
     if not queue then
-        queue = { first = 1, last = 0, size = 0, same = {}, answered = false }
+        queue = { first = 1, last = 0, size = 0, same = {}, stale = 0, answered = false }
         by_responder[to] = queue
     end
     return queue
 end
 
+-- Entries are not taken out of `same` one by one: a Lua table whose keys come and go is rebuilt at every new key.
+local function forget_stale(queue)
+    local same = {}
+    for place = queue.first, queue.last do
+        local request = queue[place]
+        if not request.done then
+            same[request.m.identity] = request
+        end
+    end
+    queue.same, queue.stale = same, 0
+end
+
 local function drop(queue, request)
     request.done = true
-    queue.size = queue.size - 1
-    local identity = request.m.identity
-    if queue.same[identity] == request then
-        queue.same[identity] = nil
-    end
+    queue.size, queue.stale = queue.size - 1, queue.stale + 1
     local first, last = queue.first, queue.last
     while first <= last and queue[first].done do
-        queue[first] = nil
+        queue[first] = false
         first = first + 1
     end
+    if first > last then
+        first, queue.last = 1, 0 -- empty: the same places again
+    end
     queue.first = first
+    if queue.stale > MOST_STALE then
+        forget_stale(queue)
+    end
 end
 
 -- A request is sent: its record, and whether this is a resend of it. The record also serves as that of a publish.
 function acks.request(queue, m, frame, now, may_resend)
     local before = may_resend and queue.same[m.identity]
-    if before then
-        before.sends, before.last_frame = (before.sends or 1) + 1, frame
+    if before and not before.done and before.m.layout.message == m.layout.message then
+        before.sends, before.last_frame = before.sends + 1, frame
         results.resend_of[frame] = before.frame
         if m.bytes ~= before.m.bytes then
             results.resend_differs[frame] = true
         end
         return before, true
     end
-    local request = { frame = frame, time = now, m = m, queue = queue }
+    local request = {
+        frame = frame,
+        last_frame = false,
+        time = now,
+        m = m,
+        queue = queue,
+        sends = 1,
+        acks = 0,
+        done = false,
+        ack_frame = false,
+        ack_at = false,
+        due = false, -- from here on as a publish, see forwards
+        left = 0,
+        closed = true,
+        before = false,
+        got = false,
+        last = false,
+    }
     results.link[frame] = 0
     if m.id == 0 then
         results.wants_no_ack[frame] = true
@@ -2603,7 +2633,7 @@ end
 -- Does this ACK, by what it carries, fit this request?
 local function fits(ack, request)
     local layout, asked = ack.layout, request.m
-    if not (layout.answers_any or layout.answers[asked.message]) then
+    if not (layout.answers_any or layout.answers[asked.layout.message]) then
         return false
     elseif layout.acks_by == "order" then
         return true
@@ -2616,12 +2646,12 @@ local function fits(ack, request)
 end
 
 local function settle(request, frame, now, quality)
-    local time = now - request.time
-    request.acks = (request.acks or 0) + 1
+    request.acks = request.acks + 1
     request.queue.answered = request
-    results.link[frame], results.quality[frame], results.ack_time[frame] = request.frame, quality, time
+    results.link[frame], results.ack_time[frame] = request.frame, now - request.time
+    results.quality[frame] = quality
     if request.acks == 1 then
-        results.link[request.frame], results.ack_time[request.frame] = frame, time
+        results.link[request.frame] = frame
         if request.last_frame then
             results.link[request.last_frame] = frame
         end
@@ -2663,11 +2693,10 @@ end
 -- An ACK comes: the request that it answers, or nil. `last_served` is the request to which the broker's last forward
 -- belonged, where it sends the forwards first.
 function acks.answer(queue, ack, frame, now, last_served)
-    results.is_ack[frame] = true
     local chosen, is_ambiguous = candidates(queue, ack)
     if not chosen then
         local last = queue.answered
-        if last and (last.sends or 1) > last.acks and fits(ack, last) then -- one more ACK to a resend
+        if last and last.sends > last.acks and fits(ack, last) then -- one more ACK to a resend
             settle(last, frame, now, "resent")
             return last
         end
@@ -2679,7 +2708,7 @@ function acks.answer(queue, ack, frame, now, last_served)
         local anchor = last_served ~= nil and anchored(queue, ack, chosen, last_served)
         chosen, quality = anchor or chosen, anchor and "anchored" or "queued"
     end
-    if chosen.sends then
+    if chosen.sends > 1 then
         quality = "resent"
     end
     settle(chosen, frame, now, quality)
@@ -2701,12 +2730,15 @@ function acks.correct(guess, served)
     end
     local queue, frame, now = guess.queue, guess.ack_frame, guess.ack_at
     drop(queue, served)
-    guess.done, guess.acks = nil, nil
+    guess.done, guess.acks = false, 0
     queue.first = queue.first - 1 -- back to its place as the oldest
     queue[queue.first] = guess
+    if queue.first > queue.last then
+        queue.last = queue.first
+    end
     queue.size = queue.size + 1
     queue.same[guess.m.identity] = guess
-    results.link[guess.frame], results.ack_time[guess.frame] = 0, nil
+    results.link[guess.frame] = 0
     settle(served, frame, now, "anchored")
     served.ack_frame, served.ack_at = frame, now
 end
@@ -2725,7 +2757,8 @@ local sub = string.sub
 local messages = {}
 ts.messages = messages
 
-local MOST_KEPT, LONGEST_KEPT = 1024, 512
+local MOST_KEPT, LONGEST_KEPT, LONG = 1024, 512, requests.LONG
+local NOTHING = { meaning = "nothing" } -- the layout of what was not recognised
 
 local kept, count
 
@@ -2745,43 +2778,40 @@ local function value_of(w, step)
     return nil
 end
 
--- The keys by which tracking knows a valid message.
-local function add_keys(m, w, layout, data, dialect)
-    local bytes = w.padding > 0 and sub(data, 1, #data - w.padding) or data
-    m.bytes = dialect.has_copies and bytes or requests.short(bytes)
-    m.id = value_of(w, layout.id_step)
-    if layout.broker_answers or layout.client_answers then
-        m.identity = layout.message .. "\0" .. requests.joined(w, layout.identity)
-    end
-    if layout.echo then
-        m.echo = requests.joined(w, layout.echo)
-    end
-    m.number = value_of(w, layout.number_step)
-    m.listens_on = value_of(w, layout.port_step)
-    if m.topic then
-        m.content = requests.short(m.topic .. "\0" .. (m.payload or ""))
-    end
-end
+local PUBLISHES = { publish = true, deliver = true }
 
+-- All fields of the common messages at once, so that Lua makes the table in its final size: layout, columns, and the keys
+-- by which tracking knows a message. `line` is for the Info column, `bytes` tell a changed resend.
 local function message_of(dialect, w, data)
-    local layout = w.layout
+    local layout, topic, payload = w.selected and w.layout or NOTHING, w.topic, w.payload
+    local content = topic and (payload and topic .. "\0" .. payload or topic)
     local m = {
         layout = layout,
-        message = w.message,
-        meaning = w.meaning,
-        topic = w.topic,
+        topic = topic,
         filter = w.filter,
-        payload = w.payload,
+        payload = payload,
         retain = w.retain,
-        error = w.error,
+        content = content and #content > LONG and requests.short(content) or content,
+        identity = false,
+        line = false,
+        bytes = w.padding > 0 and sub(data, 1, #data - w.padding) or data,
     }
     if w.error then
-        m.error_offset = w.error_offset
-    else
-        add_keys(m, w, layout, data, dialect)
+        m.error, m.error_offset = w.error, w.error_offset
+        return m
     end
-    local publishes = w.meaning == "publish" or w.meaning == "deliver"
-    if publishes and w.topic and dialect.topics.wildcards and topics.has_wildcard(dialect.topics, w.topic) then
+    if layout.broker_answers or layout.client_answers then
+        m.identity = layout.content_is_identity and m.content or requests.joined(w, layout.identity)
+    end
+    if #data > LONG and not dialect.has_copies then
+        m.bytes = requests.short(m.bytes)
+    end
+    if layout.has_keys then
+        m.id, m.number = value_of(w, layout.id_step), value_of(w, layout.number_step)
+        m.listens_on = value_of(w, layout.port_step)
+        m.echo = layout.echo and requests.joined(w, layout.echo)
+    end
+    if topic and PUBLISHES[layout.meaning] and dialect.topics.wildcards and topics.has_wildcard(dialect.topics, topic) then
         m.has_wildcard = true
     end
     return m
@@ -2817,91 +2847,89 @@ local results, subscriptions = ts.results, ts.subscriptions
 local forwards = {}
 ts.forwards = forwards
 
-local MOST_OPEN = 4096 -- publishes that are remembered at one time,
-local MOST_ALIKE = 64 -- and of the same content
+local MOST_KEPT = 4096 -- publishes in each of two generations
+local MOST_ALIKE = 64 -- open ones of the same content
 
 function forwards.new()
-    return { by_content = {}, ring = {}, place = 0, retained = {} }
+    return { recent = {}, older = {}, count = 0, retained = {}, spare = false }
 end
 
-local function forget(state, publish)
-    local list = state.by_content[publish.content]
-    if list then
-        for index, other in ipairs(list) do
-            if other == publish then
-                table.remove(list, index)
-                break
-            end
-        end
-        if not list[1] then
-            state.by_content[publish.content] = nil
-        end
-    end
-end
-
--- Closed publishes leave when the same content is published again; until then a late forward still finds them.
-local function without_closed(list)
-    while list[1] and (list[1].closed or #list >= MOST_ALIKE) do
-        table.remove(list, 1)
-    end
-end
-
--- A publish reaches the broker. `request` is its record among the requests, if it is to be acknowledged.
-function forwards.publish(state, content, topic, frame, due, retain, request)
+-- A publish reaches the broker. `request` is its record among the requests, if it is to be acknowledged; the same
+-- record then serves as that of the publish. Publishes of the same content are linked from the newest to the older
+-- ones; whole generations are forgotten, never single ones.
+function forwards.publish(state, content, topic, frame, due, retain, request, is_resend)
     local total = due.total
-    local publish = { frame = frame, content = content, due = due, request = request, left = total }
-    publish.closed = total == 0
+    local before = state.recent[content] or state.older[content]
+    local publish = request
+    if is_resend then -- it may be served again: what the first send still owed is owed by this one
+        request.closed = true
+        publish = { frame = frame, queue = request.queue, resend_of = request }
+    elseif not publish then
+        publish = { frame = frame }
+    end
+    publish.content, publish.due, publish.left, publish.closed = content, due, total, total == 0
+    publish.last, publish.got, publish.alike = frame, false, 0
+    if before and not before.closed and before.alike < MOST_ALIKE then
+        publish.before, publish.alike = before, before.alike + 1
+    end
     results.due[frame] = total
-    if request then
-        request.due, request.publish = due, publish
+    if state.count >= MOST_KEPT then
+        state.recent, state.older, state.count = {}, state.recent, 0
     end
-    local list = state.by_content[content]
-    if not list then
-        list = {}
-        state.by_content[content] = list
-    end
-    without_closed(list)
-    list[#list + 1] = publish
-    state.place = state.place % MOST_OPEN + 1
-    local oldest = state.ring[state.place]
-    if oldest then
-        forget(state, oldest)
-    end
-    state.ring[state.place] = publish
+    state.recent[content] = publish
+    state.count = state.count + 1
     if retain then
         state.retained[topic] = publish
     end
     return publish
 end
 
--- A resend may be served again: what the first send still owed is owed by this one.
-function forwards.supersede(publish)
-    publish.closed = true
+local function add_forward(publish, frame)
+    results.next_forward[publish.last] = frame
+    results.forward_of[frame] = publish.frame
+    publish.last = frame
 end
 
-local function give(publish, endpoint, frame)
+local function give(state, publish, endpoint, frame)
     local got = publish.got
     if not got then
-        got = {}
-        publish.got = got
+        got = state.spare or {}
+        publish.got, state.spare = got, false
     end
     local count = (got[endpoint] or 0) + 1
     got[endpoint] = count
-    publish.left = publish.left - 1
-    if publish.left == 0 then
-        publish.closed = true
+    local left = publish.left - 1
+    publish.left = left
+    if left == 0 then
+        publish.closed, publish.got = true, false
+        for known in pairs(got) do
+            got[known] = 0
+        end
+        state.spare = got -- for the next one, most likely with the same subscribers
     end
-    results.add_forward(publish.frame, frame)
+    add_forward(publish, frame)
     local frames = publish.due.frames[endpoint]
     if frames then
         results.subscribed_in[frame] = frames[count] or frames[#frames]
     end
-    return publish
+    return publish.resend_of or publish
 end
 
 local function owes(publish, endpoint)
     local frames = publish.due.frames[endpoint]
     return frames and (publish.got and publish.got[endpoint] or 0) < #frames
+end
+
+-- The oldest open publish of this content that owes the receiver a copy.
+local function oldest_owing(newest, endpoint)
+    local found, publish = nil, newest
+    while publish do
+        if not publish.closed and owes(publish, endpoint) then
+            found = publish
+        end
+        publish = publish.before
+    end
+    return found
 end
 
 local function retained_for(state, subs, content, topic, endpoint)
@@ -2912,21 +2940,20 @@ local function retained_for(state, subs, content, topic, endpoint)
     return nil
 end
 
--- A forward goes to `endpoint`. Gives its publish, or nil where no publish explains it.
+-- A forward goes to `endpoint`. Gives its publish (of a resend the first send), or nil where none explains it.
 function forwards.forward(state, subs, content, topic, endpoint, frame)
-    local list = state.by_content[content]
-    for index = 1, list and #list or 0 do
-        if not list[index].closed and owes(list[index], endpoint) then
-            return give(list[index], endpoint, frame)
-        end
+    local newest = state.recent[content] or state.older[content]
+    local oldest = oldest_owing(newest, endpoint)
+    if oldest then
+        return give(state, oldest, endpoint, frame)
     end
     local publish, latest = retained_for(state, subs, content, topic, endpoint)
     if publish then
-        results.add_forward(publish.frame, frame)
+        add_forward(publish, frame)
         results.subscribed_in[frame] = latest.frame
         return nil -- it belongs to the SUBSCRIBE, and anchors no publish
     end
-    publish = list and list[#list]
+    publish = newest
     local is_subscribed = publish and publish.due.frames[endpoint] ~= nil
     if not publish then
         local due = subscriptions.due(subs, topic)
@@ -2938,7 +2965,7 @@ function forwards.forward(state, subs, content, topic, endpoint, frame)
     if not is_subscribed then
         results.unexpected[frame] = subs.known[endpoint] and "filter" or "subscriber"
     end
-    return publish and give(publish, endpoint, frame)
+    return publish and give(state, publish, endpoint, frame)
 end
 end)(shared)
 
@@ -2978,13 +3005,12 @@ for _, dialect in ipairs(ts.dialects) do
     end
     for _, form in ipairs(dialect.forms) do
         for _, layout in ipairs(form.layouts) do
-            for index, step in ipairs(layout.steps) do
-                layout.number_step = step.name == dialect.topics.number and index or layout.number_step
-                layout.port_step = step.name == dialect.broker.subscriber_port and index or layout.port_step
-            end
             layout.names_topics = layout.message == dialect.topics.named_by
             layout.forward = dialect.broker.forward[layout.message]
             layout.has_number_topic = layout.topic ~= nil and layout.topic == layout.number_step
+            local changes = layout.forward and layout.forward.topic_without
+            local by_address = dialect.topics.kind == "source-address"
+            layout.has_plain_topic = layout.topic and not (layout.has_number_topic or changes or by_address)
         end
     end
 end
@@ -3011,6 +3037,10 @@ local function session_of(dialect)
 end
 
 local function broker_of(session, dialect, party)
+    local known = session.brokers[party]
+    if known then
+        return known
+    end
     local key = dialect.broker.forward_from == "ephemeral" and party.address or party
     local broker = session.brokers[key]
     if not broker then
@@ -3050,7 +3080,9 @@ end
 -- Under which topic the broker files a message, all names of it, and the content by which its forwards are known.
 local function topic_of(session, dialect, m, client, is_publish)
     local layout = m.layout
-    if layout.has_number_topic then
+    if layout.has_plain_topic then
+        return m.topic, nil, m.content
+    elseif layout.has_number_topic then
         local names = names_of(session, dialect, client)[m.number]
         if names and dialect.names_by_client then
             local topic = names[#names]
@@ -3075,12 +3107,9 @@ local function on_publish(session, dialect, broker, m, frame, from, asked, is_re
     if names then
         results.topic_name[frame] = names[#names]
     end
-    if is_resend and asked.publish then
-        forwards.supersede(asked.publish)
-    end
     local due = broker.subs.matched[topic] or subscriptions.due(broker.subs, topic, names)
     local keeps = m.retain and dialect.broker.retained ~= "none"
-    forwards.publish(broker.forwards, content, topic, frame, due, keeps, asked)
+    forwards.publish(broker.forwards, content, topic, frame, due, keeps, asked, is_resend)
 end
 
 local function on_forward(session, dialect, broker, m, frame, to)
@@ -3088,9 +3117,8 @@ local function on_forward(session, dialect, broker, m, frame, to)
     if names then
         results.topic_name[frame] = names[#names]
     end
-    local publish = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame)
-    local served = publish and publish.request
-    if served and broker.guess then
+    local served = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame)
+    if served and served.queue and broker.guess then
         acks.correct(broker.guess, served)
         broker.guess = nil
     end
@@ -3111,15 +3139,14 @@ local function on_ack(session, dialect, way, m, frame, now, from, to)
     if name then
         bind_name(session, dialect, way == TO and from or to, m.number, name, broker)
     end
-    local publish = answered.publish
-    if publish and way == FROM then
+    if answered.due and way == FROM then
         if dialect.forwards_first then
-            publish.closed = true
+            answered.closed = true
         elseif dialect.acks_first then
             if broker.acked then
                 broker.acked.closed = true -- the broker has gone on to the next one
             end
-            broker.acked, broker.guess = publish, answered
+            broker.acked, broker.guess = answered, answered
         end
     end
 end
@@ -3133,7 +3160,8 @@ end
 
 -- Takes in one valid message from one party to another.
 function tracking.message(dialect, m, frame, now, from, to)
-    local session, layout, meaning = session_of(dialect), m.layout, m.meaning
+    local session, layout = sessions[dialect] or session_of(dialect), m.layout
+    local meaning = layout.meaning
     local way = parties.direction(session.parties, dialect, layout, from, to)
     if meaning == "ack" then
         return on_ack(session, dialect, way, m, frame, now, from, to)
@@ -3361,7 +3389,8 @@ local UNEXPECTED = { filter = "unexpected_forward", subscriber = "unknown_subscr
 function ts.experts_of(m, frame, later)
     local error, is_copy = m.error, results.copy_of[frame]
     local resend, unexpected = results.resend_of[frame], results.unexpected[frame]
-    local unanswered = results.link[frame] == 0 and (later or results.is_ack[frame])
+    local is_ack = m.layout.meaning == "ack"
+    local unanswered = results.link[frame] == 0 and (later or is_ack)
     if not (error or is_copy or resend or unexpected or unanswered or m.has_wildcard) then
         return nil
     end
@@ -3385,7 +3414,7 @@ function ts.experts_of(m, frame, later)
     if unexpected then
         ids[#ids + 1] = UNEXPECTED[unexpected]
     end
-    if unanswered and results.is_ack[frame] then
+    if unanswered and is_ack then
         ids[#ids + 1] = "unsolicited_ack"
     elseif unanswered and not results.wants_no_ack[frame] then
         ids[#ids + 1] = "no_ack"
@@ -3424,29 +3453,43 @@ function ts.shown(text)
 end
 local shown = ts.shown
 
-local function about_forwards(frame, due, later)
-    local got = due
-    if later then -- on the first pass the forwards are yet to come: say how many are due
-        got = results.fanout[frame] or 0
+-- Frame numbers come several times in a row, and Lua takes its time to write a number.
+local last_number, last_text = 0, "0"
+local function text_of(number)
+    if number ~= last_number then
+        last_number, last_text = number, format("%d", number)
     end
-    if got == 0 and due == 0 then
-        return later and ARROW .. "no subscriber" or ""
-    end
-    local count = got == due and got or got .. " of " .. due
+    return last_text
+end
+
+local function about_count(got, due)
+    local count = got == due and text_of(got) or got .. " of " .. due
     return ARROW .. count .. ((got == 1 and due == 1) and " subscriber" or " subscribers")
+end
+
+local DUE = { [0] = "" } -- by number: the words for a publish whose forwards are yet to come
+for due = 1, 64 do
+    DUE[due] = about_count(due, due)
+end
+
+local function about_forwards(frame, due, later)
+    if not later then
+        return DUE[due] or about_count(due, due)
+    end
+    local got = results.fanout(frame)
+    return got == 0 and due == 0 and ARROW .. "no subscriber" or about_count(got, due)
 end
 
 -- The part that depends on the datagram alone, kept with it.
 local function line_of(m)
-    local line = m.message or "?"
+    local line = m.layout.message or "?"
     local topic = m.topic or m.filter
     if topic then
         line = line .. " " .. shown(topic)
     end
     if m.payload then
-        line = line .. ' "' .. shown(m.payload) .. '"'
-    end
-    if m.retain then
+        line = line .. ' "' .. shown(m.payload) .. (m.retain and '" retained' or '"')
+    elseif m.retain then
         line = line .. " retained"
     end
     m.line = line
@@ -3456,24 +3499,25 @@ end
 -- The line for a message. `later` is true once the whole capture was seen.
 function ts.info(m, frame, later)
     local line = m.line or line_of(m)
-    local copy, resend, forward = results.copy_of[frame], results.resend_of[frame], results.forward_of[frame]
-    local due, name = results.due[frame], results.topic_name[frame]
+    local due, forward, name = results.due[frame], results.forward_of[frame], results.topic_name[frame]
     if name then
         line = line .. " (" .. shown(name) .. ")"
     end
     if due then
         line = line .. about_forwards(frame, due, later)
-    elseif results.is_ack[frame] then
-        local link = results.link[frame]
-        line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. link .. "]")
     elseif forward then
-        line = line .. " [forward of " .. forward .. "]"
+        line = line .. " [forward of " .. text_of(forward) .. "]"
+    elseif m.layout.meaning == "ack" then
+        local link = results.link[frame]
+        if link then
+            line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. text_of(link) .. "]")
+        end
     end
-    if resend then
-        line = line .. " [resend of " .. resend .. "]"
+    if results.resend_of[frame] then
+        line = line .. " [resend of " .. text_of(results.resend_of[frame]) .. "]"
     end
-    if copy then
-        line = line .. " [copy of " .. copy .. "]"
+    if results.copy_of[frame] then
+        line = line .. " [copy of " .. text_of(results.copy_of[frame]) .. "]"
     end
     if m.error then
         line = line .. " [" .. m.error .. " at byte " .. m.error_offset .. "]"
@@ -3586,21 +3630,29 @@ local function add_time(tree, seconds)
     end
 end
 
-local function add_tracking(tree, frame)
+local function add_ack(tree, frame, is_ack)
+    local link = results.link[frame]
+    if not link then
+        return
+    elseif is_ack then
+        add_frame(tree, fields.ack_to, link)
+        tree:add(fields.ack_quality, results.quality[frame]):set_generated()
+        add_time(tree, results.ack_time[frame])
+    else
+        add_frame(tree, fields.ack_in, link)
+        add_time(tree, results.ack_time[link])
+    end
+end
+
+local function add_tracking(tree, frame, is_ack)
     add_frame(tree, fields.copy_of, results.copy_of[frame])
     add_frame(tree, fields.resend_of, results.resend_of[frame])
-    if results.is_ack[frame] then
-        add_frame(tree, fields.ack_to, results.link[frame])
-        tree:add(fields.ack_quality, results.quality[frame] or "none"):set_generated()
-    else
-        add_frame(tree, fields.ack_in, results.link[frame])
-    end
-    add_time(tree, results.ack_time[frame])
+    add_ack(tree, frame, is_ack)
     add_frame(tree, fields.forward_of, results.forward_of[frame])
     add_frame(tree, fields.subscribed_in, results.subscribed_in[frame])
-    if results.due[frame] or results.fanout[frame] then
-        tree:add(fields.fanout, results.fanout[frame] or 0):set_generated()
-        local forward = results.first_forward[frame]
+    if results.due[frame] then
+        tree:add(fields.fanout, results.fanout(frame)):set_generated()
+        local forward = results.next_forward[frame]
         while forward do
             add_frame(tree, fields.forwarded_in, forward)
             forward = results.next_forward[forward]
@@ -3648,7 +3700,7 @@ function display.show(root, tvb, pinfo, dialect, w, frame, ids)
         tree:add(fields.padding, tvb:range(tvb:len() - w.padding, w.padding), w.padding)
     end
     add_error(tree, tvb, w)
-    add_tracking(tree, frame)
+    add_tracking(tree, frame, w.meaning == "ack")
     pass_on(tvb, w, pinfo, root)
 end
 end)(shared)

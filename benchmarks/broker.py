@@ -40,7 +40,7 @@ def payload(number: int) -> bytes:
     return b"21.5 C, reading %012d" % number
 
 
-# -- the reference broker, dialect colon ------------------------------------------------------------------------------
+# -- the reference broker, dialect colon ----------------------------------------------------------------------------
 
 
 def udp_socket(port: int) -> socket.socket:
@@ -96,7 +96,7 @@ def reference_broker() -> Iterator[tuple[int, int]]:
         process.send_signal(signal.SIGTERM)
 
 
-# -- mosquitto, MQTT 3.1.1 ----------------------------------------------------------------------------------------------
+# -- mosquitto, MQTT 3.1.1 --------------------------------------------------------------------------------------------
 
 
 def packet(kind: int, body: bytes) -> bytes:
@@ -190,7 +190,7 @@ def mosquitto() -> Iterator[tuple[int, int]]:
             process.send_signal(signal.SIGTERM)
 
 
-# -- measuring ----------------------------------------------------------------------------------------------------------
+# -- measuring ----------------------------------------------------------------------------------------------------
 
 
 def memory_mb(pid: int) -> int:
@@ -225,7 +225,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--subscribers", type=int, default=1)
     parser.add_argument(
-        "--window", type=int, default=20, help="unacknowledged publishes; 20 is mosquitto's own default"
+        "--window", type=int, default=20, help="unacknowledged publishes; mosquitto's default is 20"
     )
     options = parser.parse_args()
     rates: dict[str, list[float]] = {}

@@ -25,6 +25,15 @@ Qos = Annotated[int, typer.Option(min=-1, max=1, help="MQTT-SN: the quality of s
 Fields = Annotated[
     list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="Write this into another field of the request.")
 ]
+LongWindow = Annotated[
+    int,
+    typer.Option(
+        "--window",
+        min=0,
+        max=128,
+        help="topicnumber: long messages in sequence, so many packets at once; at both ends.",
+    ),
+]
 Mistake = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="Make a mistake of the original clients: retain-on-resend, number-zero."),
@@ -42,13 +51,14 @@ def make_client(
     backoff: float,
     qos: int = 1,
     mistakes: list[str] | None = None,
+    window: int = 0,
 ) -> tuple[Any, Callable[[Callable[[Any], None]], Any]]:
     """The client, and what makes a node of it once there is somebody to tell its events to."""
     from pcap_tools.dialect import load_dialect
     from pcap_tools.errors import UsageError
-    from reference_broker.client import ClientMistake, Timing
     from reference_broker.clients import client_for
     from reference_broker.node import Node
+    from reference_broker.requests import ClientMistake, Timing
 
     spoken = load_dialect(dialect)
     for name in mistakes or []:
@@ -60,6 +70,7 @@ def make_client(
         "role": role,
         "timing": Timing.of(spoken, resend_after, tries - 1 if tries else None, backoff),
         "mistakes": [ClientMistake(name) for name in mistakes or []],
+        "window": window,
     }
     if spoken.spec.broker.sessions == "mqtt-sn":
         settings |= {"qos": qos, "client_id": f"topicshark-{os.getpid()}".encode()}
@@ -133,16 +144,16 @@ class Teller:
 
     def tell(self, event: Any) -> None:
         from pcap_tools.escaping import escape
-        from reference_broker.client import EventKind
+        from reference_broker.requests import EventKind
 
         about = f"{event.message.message or 'a datagram'}{' ' + escape(event.topic) if event.topic else ''}"
         tries = f" (sent {event.sends} times)" if event.sends > 1 else ""
         if event.kind is EventKind.RECEIVED:
             self.received += 1
             again = " (again)" if event.duplicate else ""
-            _out(f"{escape(event.topic or b'')}: {escape(event.message.payload or b'')}{again}")
+            _out(f"{escape(event.topic or b'')}: {escape(event.payload or b'')}{again}")
         elif event.kind is EventKind.STATUS:
-            _out(f"the broker says: {escape(event.message.payload or b'')}")
+            _out(f"the broker says: {escape(event.payload or b'')}")
         elif event.kind is EventKind.ACKNOWLEDGED:
             self.acknowledged += 1
             (_out if self._acks_on_stdout else _err)(f"acknowledged: {about}{tries}")

@@ -44,6 +44,7 @@ def play(
     resend_after: clients.ResendAfter = None,
     tries: clients.Tries = None,
     backoff: clients.Backoff = 1.5,
+    window: clients.LongWindow = 0,
 ) -> None:
     """Play a sensor, actuator, dashboard or window, or a node that does both.
 
@@ -51,7 +52,9 @@ def play(
     """
     spoken = dialect or {Part.WINDOW: "topicbyte", Part.NODE: "colon"}.get(part, "rolebyte")
     role = part.value if spoken == "rolebyte" and part in (Part.SENSOR, Part.ACTUATOR, Part.DASHBOARD) else None
-    client, make_node = clients.make_client(spoken, to, bind, form, role, resend_after, tries, backoff, qos)
+    client, make_node = clients.make_client(
+        spoken, to, bind, form, role, resend_after, tries, backoff, qos, window=window
+    )
     subject = (topic or ("temperature/room1" if spoken == "rolebyte" else "temperature")).encode()
     teller = clients.Teller()
     reactor = _Reactor(_application(part, subject), client, teller)
@@ -86,12 +89,12 @@ class _Reactor:
 
     def on_event(self, event: Any) -> None:
         from pcap_tools.errors import UsageError
-        from reference_broker.client import EventKind
+        from reference_broker.requests import EventKind
 
         self._teller.tell(event)
         if self.application is None or event.kind is not EventKind.RECEIVED or event.duplicate:
             return
-        reaction = self.application.on_message(event.topic or b"", event.message.payload or b"")
+        reaction = self.application.on_message(event.topic or b"", event.payload or b"")
         typer.echo(reaction.says)
         typer.get_text_stream("stdout").flush()
         if reaction.publish is not None:

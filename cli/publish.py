@@ -25,13 +25,16 @@ def publish(
     resend_after: clients.ResendAfter = None,
     tries: clients.Tries = None,
     backoff: clients.Backoff = 1.5,
+    window: clients.LongWindow = 0,
     mistake: clients.Mistake = None,
 ) -> None:
     """Publish a message, resent until it is acknowledged.
 
     Exit code: 0 all was acknowledged (or the dialect has no acknowledgements), 1 something never was or was refused.
     """
-    client, make_node = clients.make_client(dialect, to, bind, form, role, resend_after, tries, backoff, qos, mistake)
+    client, make_node = clients.make_client(
+        dialect, to, bind, form, role, resend_after, tries, backoff, qos, mistake, window
+    )
     teller = clients.Teller(acks_on_stdout=True)
     if topic is not None:
         more = clients.fields_of(fields, client.compose.layout("publish"))

@@ -29,13 +29,16 @@ def subscribe(
     resend_after: clients.ResendAfter = None,
     tries: clients.Tries = None,
     backoff: clients.Backoff = 1.5,
+    window: clients.LongWindow = 0,
 ) -> None:
     """Subscribe to a filter and print what comes.
 
     Exit code: 0 all went well, 1 the subscription was refused or never acknowledged, or fewer messages than --count
     came in time.
     """
-    client, make_node = clients.make_client(dialect, to, bind, form, role, resend_after, tries, backoff, qos)
+    client, make_node = clients.make_client(
+        dialect, to, bind, form, role, resend_after, tries, backoff, qos, window=window
+    )
     teller = clients.Teller()
     more = clients.fields_of(fields, client.compose.layout("subscribe"))
     with make_node(teller.tell) as node:

@@ -15,106 +15,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
 
 from pcap_tools.dialect.program import Dialect, Value
 from pcap_tools.errors import UsageError
 from pcap_tools.message import Message
 from reference_broker.composing import Composer
-from reference_broker.limits import SECOND
+from reference_broker.go_back_n import AckKey, Packet, Reassembly, Window, split
 from reference_broker.replies import Replies
+from reference_broker.requests import ClientMistake, Event, EventKind, Outcome, Request, Timing
 from reference_broker.sending import Endpoint, Send
 
-DEFAULT_RESEND_S = 1.0
-DEFAULT_BACKOFF = 1.5
-DEFAULT_LIMIT = 4
-
-
-class ClientMistake(StrEnum):
-    """Mistakes that running clients were seen to make: switches, off by default (see also ``mistakes.py``)."""
-
-    RETAIN_ON_RESEND = "retain-on-resend"  # colon: the retain byte of a resend becomes 1
-    NUMBER_ZERO = "number-zero"  # topicnumber: the topic number is never written
-
-
-class EventKind(StrEnum):
-    ACKNOWLEDGED = "acknowledged"  # our request was; `message` is the request
-    REFUSED = "refused"  # it was answered, with a no
-    RESENT = "resent"
-    GAVE_UP = "gave-up"  # it was never acknowledged
-    RECEIVED = "received"  # a message under a topic that we subscribed to
-    STATUS = "status"  # a sentence of the broker's
-    UNEXPECTED = "unexpected"  # an ACK that answers nothing, or no message of the dialect at all
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """What happened. ``sends`` tells how often a request was sent; ``duplicate`` marks a message that came before."""
-
-    kind: EventKind
-    message: Message
-    topic: bytes | None = None
-    sends: int = 0
-    duplicate: bool = False
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """When to send again: after so long, then each time ``backoff`` times longer, at most ``limit`` times.
-
-    ``settle_ns``: how long after an ACK another one that looks the same may still come, because the network doubles
-    and delays. The next request that would take such an ACK for its own waits for so long.
-    """
-
-    resend_after_ns: int
-    backoff: float = DEFAULT_BACKOFF
-    limit: int = DEFAULT_LIMIT
-    settle_ns: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        dialect: Dialect,
-        resend_after: float | None = None,
-        limit: int | None = None,
-        backoff: float = DEFAULT_BACKOFF,
-        settle: float = 0.0,
-    ) -> Timing:
-        """The dialect's times in seconds, or those given."""
-        policy = dialect.spec.client.resend
-        after = resend_after or (policy.after if policy else DEFAULT_RESEND_S)
-        if limit is None:
-            limit = policy.limit if policy and policy.limit is not None else DEFAULT_LIMIT
-        return cls(int(after * SECOND), backoff, limit, int(settle * SECOND))
-
-    def wait_ns(self, sends: int) -> int:
-        return int(self.resend_after_ns * self.backoff ** (sends - 1))
-
-
-AckKey = tuple[str, object]
-
-
-@dataclass(slots=True, eq=False)
-class Request:
-    """A request on its way or waiting for its turn; ``needs`` are those without which it makes no sense."""
-
-    message: Message
-    topic: bytes | None = None
-    needs: list[Request] = field(default_factory=list)
-    datagram: bytes = b""
-    key: AckKey | None = None
-    sends: int = 0
-    due_ns: int = 0
-    failed: bool = False
-
-
-Outcome = tuple[list[Send], list[Event]]
+SEQUENCE = "sequence"  # the field of a dialect by which long messages go
 
 
 class Client:
-    """A publisher, a subscriber, or both, of one broker."""
+    """A publisher, a subscriber, or both, of one broker. ``window`` above 0 lets long messages go in sequence, so many
+    packets at once: see ``go_back_n.py``."""
 
     def __init__(
         self,
@@ -126,16 +42,20 @@ class Client:
         listen_port: int | None = None,
         timing: Timing | None = None,
         mistakes: Iterable[ClientMistake] = (),
+        window: int = 0,
     ) -> None:
         self.dialect, self.broker = dialect, broker
         self.compose = Composer(dialect, form, role)
         self.timing = timing or Timing.of(dialect)
         self.mistakes = frozenset(mistakes)
+        if window and self.compose.layout("publish").step(SEQUENCE) is None:
+            raise UsageError(f"{dialect.name} has no sequence numbers for long messages")
         self.listen_port = listen_port
         self._replies = Replies(dialect)
         self._queue: deque[Request] = deque()
         self._current: Request | None = None
-        self._last_key: AckKey | None = None
+        self._window, self._reassembly = window, Reassembly()
+        self._last_keys: frozenset[AckKey] = frozenset()
         self._quiet_until = 0  # another ACK of the last request may come until then
         self._missing_acks = 0
         self._status_until: int | None = None
@@ -153,8 +73,16 @@ class Client:
             return self.request(self.compose.publish(topic, payload, retain, more), now)
         sends = [] if topic in self._numbers else self.create(topic, now)
         number, creation = self._numbers[topic]
-        message = self.compose.publish(str(number).encode(), payload, retain, more)
-        return sends + self._enqueue(Request(message, topic, [creation]), now)
+        first, *rest = self._in_packets(str(number).encode(), payload, retain, more)
+        return sends + self._enqueue(Request(first, topic, [creation], rest), now)
+
+    def _in_packets(self, topic: bytes, payload: bytes, retain: bool, more: Mapping[str, Value]) -> list[Message]:
+        if not self._window:
+            return [self.compose.publish(topic, payload, retain, more)]
+        parts = split(payload, self.compose.room_for_payload(topic))
+        return [
+            self.compose.publish(topic, part, retain, {**more, SEQUENCE: number}) for number, part in enumerate(parts)
+        ]
 
     def subscribe(self, text: bytes, now: int, more: Mapping[str, Value] = {}) -> list[Send]:
         return self.request(self.compose.subscribe(text, self._known("subscribe") | dict(more)), now)
@@ -218,13 +146,13 @@ class Client:
         if request is None or request.due_ns > now:
             return self._advance(now)
         if request.sends <= self.timing.limit:
-            request.datagram = self._marked(request)
+            self._mark(request)
             topic = request.topic or _about(request.message)
             event = Event(EventKind.RESENT, request.message, topic, request.sends + 1)
-            return [self._sent(request, now)], [event]
+            return self._sent(request, request.window.again(), now), [event]
         events = [self._fail(request)]
         self._current = None
-        self._quiet(request.key, now, missing=request.sends)
+        self._quiet(request, now, missing=request.sends)
         sends, more = self._advance(now)
         return sends, events + more
 
@@ -244,11 +172,14 @@ class Client:
 
     def _answered(self, ack: Message, now: int) -> Outcome:
         request, key = self._current, self._key_of(ack)
-        if request is None or key != request.key:
+        if request is None or not request.window.acknowledge(key):
             return self._answered_late(ack, key, now)
+        if not request.window.is_done:
+            request.sends, request.due_ns = 1, now + self.timing.wait_ns(1)
+            return [Send(datagram, self.broker) for datagram in request.window.open()], []
         self._current = None
         event = self._settled(request, ack)
-        self._quiet(key, now, missing=request.sends - 1)
+        self._quiet(request, now, missing=request.sends - 1)
         if request.message.message in self.dialect.spec.broker.status:
             self._status_until = now + self.timing.resend_after_ns
         sends, more = self._advance(now)
@@ -256,7 +187,9 @@ class Client:
 
     def _answered_late(self, ack: Message, key: AckKey, now: int) -> Outcome:
         """One more ACK of a request that was sent more than once, or one that nobody asked for."""
-        if key != self._last_key or now >= self._quiet_until:
+        if self._current is not None and key in self._current.window.keys:
+            return [], []  # a packet of a long message that was sent again
+        if key not in self._last_keys or now >= self._quiet_until:
             return [], [Event(EventKind.UNEXPECTED, ack, why="it answers nothing")]
         self._missing_acks -= 1
         if self._missing_acks <= 0 and not self.timing.settle_ns:
@@ -271,9 +204,13 @@ class Client:
         sends = [Send(ack, source)] if ack is not None else []
         kinds = {"status": EventKind.STATUS, "publish": EventKind.RECEIVED, "deliver": EventKind.RECEIVED}
         kind = kinds.get(message.meaning or "", EventKind.UNEXPECTED)
-        return sends, [
-            Event(kind, message, message.topic, why="" if kind is not EventKind.UNEXPECTED else "not for us")
-        ]
+        if kind is EventKind.UNEXPECTED:
+            return sends, [Event(kind, message, message.topic, why="not a message for clients")]
+        if kind is not EventKind.RECEIVED or not self._window:
+            return sends, [Event(kind, message, message.topic)]
+        sequence = int(message.fields.get(SEQUENCE, 0))
+        whole = self._reassembly.take(message.topic, sequence, message.payload or b"", message.padding)
+        return sends, [Event(kind, message, message.topic, whole=whole)] if whole is not None else []
 
     def _key_for(self, message: Message, datagram: bytes) -> AckKey | None:
         """How the ACK of a request will be known; None where there is none."""
@@ -289,9 +226,9 @@ class Client:
             return name, tuple(ack.fields.items())
         return name, ack.fields.get(by)
 
-    def _quiet(self, key: AckKey | None, now: int, missing: int) -> None:
+    def _quiet(self, request: Request, now: int, missing: int) -> None:
         """After a request that was sent more than once its other ACKs may come late."""
-        self._last_key, self._missing_acks = key, missing
+        self._last_keys, self._missing_acks = request.window.keys, missing
         wait = max(self.timing.settle_ns, self.timing.resend_after_ns if missing else 0)
         self._quiet_until = now + wait
 
@@ -311,25 +248,30 @@ class Client:
                 events.append(self._fail(self._queue.popleft()))
                 continue
             self._prepare(request)
-            request.datagram = self._replies.codec.build(request.message)
-            request.key = self._key_for(request.message, request.datagram)
+            packets = [self._packet(message) for message in (request.message, *request.more)]
+            request.window = Window(packets, max(self._window, 1))
             if self._must_wait(request, now):
                 break
             self._queue.popleft()
-            self._current = request if request.key is not None else None
-            sends.append(self._sent(request, now))
+            self._current = request if request.window.keys else None
+            sends += self._sent(request, request.window.open(), now)
         return sends, events
 
     def _must_wait(self, request: Request, now: int) -> bool:
-        return request.key is not None and request.key == self._last_key and now < self._quiet_until
+        """Packets in sequence always wait: a late one of the last message would be taken for one of the next."""
+        return (bool(self._window) or bool(request.window.keys & self._last_keys)) and now < self._quiet_until
+
+    def _packet(self, message: Message) -> Packet:
+        datagram = self._replies.codec.build(message)
+        return Packet(datagram, self._key_for(message, datagram))
 
     def _prepare(self, request: Request) -> None:
         """Write into a request what is known only now that its turn has come."""
 
-    def _sent(self, request: Request, now: int) -> Send:
+    def _sent(self, request: Request, datagrams: list[bytes], now: int) -> list[Send]:
         request.sends += 1
         request.due_ns = now + self.timing.wait_ns(request.sends)
-        return Send(request.datagram, self.broker)
+        return [Send(datagram, self.broker) for datagram in datagrams]
 
     def _fail(self, request: Request) -> Event:
         request.failed = True
@@ -338,7 +280,7 @@ class Client:
         topic = request.topic or _about(request.message)
         return Event(EventKind.GAVE_UP, request.message, topic, request.sends)
 
-    def _marked(self, request: Request) -> bytes:
+    def _mark(self, request: Request) -> None:
         """A resend: byte for byte the same, but for what the dialect says marks one."""
         policy, layout = self.dialect.spec.client.resend, request.message.layout
         changes: dict[str, int] = {}
@@ -347,10 +289,9 @@ class Client:
         if policy and ClientMistake.RETAIN_ON_RESEND in self.mistakes:
             changes |= dict.fromkeys(policy.may_change, 1)
         changes = {name: value for name, value in changes.items() if name in request.message.fields}
-        if not changes:
-            return request.datagram
-        request.message.fields |= changes
-        return self._replies.codec.build(request.message)
+        if changes:
+            request.message.fields |= changes
+            request.window.packets[0] = self._packet(request.message)
 
     # -- the dialect's ways ---------------------------------------------------------------------------------------
 

@@ -53,6 +53,12 @@ class Composer:
         layout = self.layout("create")
         return self.message(layout.message, dict(more) | self._named(layout, layout.topic, topic, "topic"))
 
+    def room_for_payload(self, topic: bytes) -> int:
+        """How many bytes of payload a datagram takes."""
+        bare = self.publish(topic, b"")
+        form = self._dialect.form(bare.form)
+        return ((form.pad_to if form else 0) or MAX_DATAGRAM) - bare.length + bare.padding
+
     def can(self, meaning: str) -> bool:
         """Whether the dialect has a request of this meaning."""
         return bool(self._names(meaning))

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from pcap_tools.dialect.program import Dialect, Value
 from pcap_tools.errors import UsageError
 from pcap_tools.message import Message
-from reference_broker.client import AckKey, Client, ClientMistake, Event, EventKind, Outcome, Request, Timing
+from reference_broker.client import Client
+from reference_broker.go_back_n import AckKey
 from reference_broker.limits import SECOND
+from reference_broker.requests import ClientMistake, Event, EventKind, Outcome, Request, Timing
 from reference_broker.sending import Endpoint, Send
 
 KEEP_ALIVE_S = 60
@@ -38,11 +40,14 @@ class MqttsnClient(Client):
         listen_port: int | None = None,
         timing: Timing | None = None,
         mistakes: Iterable[ClientMistake] = (),
+        window: int = 0,
         client_id: bytes = b"topicshark",
         qos: int = 1,
         keep_alive_s: int = KEEP_ALIVE_S,
     ) -> None:
-        super().__init__(dialect, broker, form, role=role, listen_port=listen_port, timing=timing, mistakes=mistakes)
+        super().__init__(
+            dialect, broker, form, role=role, listen_port=listen_port, timing=timing, mistakes=mistakes, window=window
+        )
         if qos not in (-1, 0, 1):
             raise UsageError(f"QoS {qos} is not supported; there are -1, 0 and 1")
         self.qos = qos
@@ -131,9 +136,9 @@ class MqttsnClient(Client):
     def _ping_due(self) -> int:
         return self._last_sent_ns + int(PING_AFTER * self._keep_alive_s * SECOND)
 
-    def _sent(self, request: Request, now: int) -> Send:
+    def _sent(self, request: Request, datagrams: list[bytes], now: int) -> list[Send]:
         self._last_sent_ns = now
-        return super()._sent(request, now)
+        return super()._sent(request, datagrams, now)
 
     def _prepare(self, request: Request) -> None:
         topic, fields = request.topic or b"", request.message.fields
@@ -142,7 +147,7 @@ class MqttsnClient(Client):
 
     def _must_wait(self, request: Request, now: int) -> bool:
         """A second copy of CONNECT that comes late would undo what was asked for after the first."""
-        late_connect = self._last_key == ("CONNACK", None) and now < self._quiet_until
+        late_connect = ("CONNACK", None) in self._last_keys and now < self._quiet_until
         return late_connect or super()._must_wait(request, now)
 
     def _is_answer(self, message: Message) -> bool:

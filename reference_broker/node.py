@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import Self
 
 from pcap_tools.errors import TopicsharkError
-from reference_broker.client import Client, Event, Outcome
+from reference_broker.client import Client
 from reference_broker.limits import SECOND
+from reference_broker.requests import Event, Outcome
 from reference_broker.sending import Endpoint, Send
 
 MAX_DATAGRAM = 65_535

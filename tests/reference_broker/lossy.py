@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from reference_broker import Broker, Endpoint
-from reference_broker.client import Client, Event, EventKind
+from reference_broker.client import Client
 from reference_broker.limits import SECOND
+from reference_broker.requests import Event, EventKind
 from reference_broker.sending import Send
 
 RATE = 0.2

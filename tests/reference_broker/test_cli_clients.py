@@ -203,3 +203,19 @@ def test_wrong_input_is_told_in_one_line(topicshark: Command, words: list[str], 
     assert answer.returncode == code
     assert what in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_a_message_longer_than_a_packet(topicshark: Command) -> None:
+    text = "all the news " * 400
+    with broker("topicnumber") as to:
+        with started("play", "node", "--dialect", "topicnumber", "--to", to, "--window", "4") as node:
+            assert node.stdin is not None
+            node.stdin.write("create:news\nsub:news\n")
+            node.stdin.flush()
+            until(node, "acknowledged: SUBSCRIPTION news")
+            answer = topicshark("publish", "news", text, "--dialect", "topicnumber", "--to", to, "--window", "4")
+            assert answer.returncode == 0, answer.stderr
+            assert until(node, "0: all the news") == f"0: {text}"
+        answer = topicshark("publish", "news", text, "--dialect", "topicnumber", "--to", to)
+        assert answer.returncode == 2
+        assert "at most 1400" in answer.stderr

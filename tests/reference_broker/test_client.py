@@ -8,10 +8,11 @@ import pytest
 from pcap_tools import Codec, load_dialect
 from pcap_tools.dialect import builtin_names, parse_dialect
 from pcap_tools.errors import UsageError
-from reference_broker.client import Client, ClientMistake, EventKind, Timing
+from reference_broker.client import Client
 from reference_broker.clients import client_for
 from reference_broker.limits import SECOND
 from reference_broker.mqttsn_client import MqttsnClient
+from reference_broker.requests import ClientMistake, EventKind, Timing
 from tests.conftest import REPO
 from tests.reference_broker.virtual import ALICE, BOB, BROKER, Bench
 

@@ -53,7 +53,8 @@ writer.publish("ab", "short", qos=0)
 wait(lambda: len(reader.callback.arrived) == 6)
 publish("ab", "unconnected", port=int(sys.argv[1]), host="127.0.0.1")
 wait(lambda: len(reader.callback.arrived) == 7)
-print(json.dumps({"subscribed": subscribed, "arrived": reader.callback.arrived, "acked": len(writer.callback.done)}), file=sys.stderr)
+told = {"subscribed": subscribed, "arrived": reader.callback.arrived, "acked": len(writer.callback.done)}
+print(json.dumps(told), file=sys.stderr)
 """
 
 

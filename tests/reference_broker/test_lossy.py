@@ -14,9 +14,9 @@ import pytest
 from pcap_tools import load_dialect
 from pcap_tools.dialect import Dialect, builtin_text, parse_dialect
 from reference_broker import Broker, Endpoint, broker_for
-from reference_broker.client import EventKind, Timing
 from reference_broker.clients import client_for
 from reference_broker.limits import SECOND
+from reference_broker.requests import EventKind, Timing
 from reference_broker.topic_index import index_for
 from tests.conftest import REPO
 from tests.reference_broker.lossy import HOLD_NS, Loop, Party, address, loopback_socket

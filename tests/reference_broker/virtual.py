@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from pcap_tools.dialect import Dialect
 from reference_broker import Broker, Endpoint, broker_for
-from reference_broker.client import Client, Event, EventKind
+from reference_broker.client import Client
 from reference_broker.limits import SECOND
+from reference_broker.requests import Event, EventKind
 from reference_broker.sending import Send
 
 BROKER = ("10.0.0.1", 50000)
@@ -61,9 +62,7 @@ class Bench:
         return [(event.kind, event.message.message) for event in self.events[client]]
 
     def received(self, client: Endpoint) -> list[tuple[bytes | None, bytes | None]]:
-        return [
-            (event.topic, event.message.payload) for event in self.events[client] if event.kind is EventKind.RECEIVED
-        ]
+        return [(event.topic, event.payload) for event in self.events[client] if event.kind is EventKind.RECEIVED]
 
     def sent_by(self, client: Endpoint) -> list[bytes]:
         return [datagram for source, _, datagram in self.wire if source == client]

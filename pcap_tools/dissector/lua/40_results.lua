@@ -9,17 +9,13 @@ ts.results = results
 local COLUMNS = {
     "dialect", -- place of the dialect that was chosen, where ports alone do not tell
     "link", -- of a request its ACK's frame (0: none yet), of an ACK the request's frame
-    "is_ack", -- true for ACKs
     "quality", -- of the match, on the ACK
-    "ack_time", -- seconds from request to ACK, on both
+    "ack_time", -- seconds from request to ACK, on the ACK
     "resend_of",
     "resend_differs", -- true where a resend is not the same bytes
     "copy_of",
     "forward_of",
-    "first_forward", -- of a publish
-    "last_forward",
-    "next_forward", -- of a forward: the next one of the same publish
-    "fanout", -- how many forwards a publish has
+    "next_forward", -- of a publish or forward: the next forward of the same publish
     "due", -- how many it should have by the subscriptions seen
     "subscribed_in",
     "unexpected", -- a forward that no subscription explains: "filter" or "subscriber"
@@ -35,15 +31,11 @@ end
 
 results.reset()
 
--- A forward at the end of its publish's list.
-function results.add_forward(publish, frame)
-    local last = results.last_forward[publish]
-    if last then
-        results.next_forward[last] = frame
-    else
-        results.first_forward[publish] = frame
+-- How many forwards a publish has.
+function results.fanout(publish)
+    local count, forward = 0, results.next_forward[publish]
+    while forward do
+        count, forward = count + 1, results.next_forward[forward]
     end
-    results.last_forward[publish] = frame
-    results.forward_of[frame] = publish
-    results.fanout[publish] = (results.fanout[publish] or 0) + 1
+    return count
 end

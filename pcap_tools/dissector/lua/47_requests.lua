@@ -6,6 +6,7 @@ local requests = {}
 ts.requests = requests
 
 local LONG = 256
+requests.LONG = LONG
 
 local function set_of(list)
     local set = {}
@@ -66,7 +67,12 @@ local function prepare(dialect)
         layout.echo = dialect.has_echoes and identity_steps(layout, {}) or nil
         for index, step in ipairs(layout.steps) do
             layout.id_step = step.name == id_name and index or layout.id_step
+            layout.number_step = step.name == dialect.topics.number and index or layout.number_step
+            layout.port_step = step.name == dialect.broker.subscriber_port and index or layout.port_step
         end
+        layout.has_keys = layout.id_step or layout.number_step or layout.port_step or layout.echo
+        local steps = layout.identity
+        layout.content_is_identity = #steps == 2 and steps[1] == layout.topic and steps[2] == layout.payload
     end)
 end
 

@@ -14,6 +14,7 @@ local acks = {}
 ts.acks = acks
 
 local MOST_OUTSTANDING = 512
+local MOST_STALE = 1024
 
 -- The queue of what `from` asked of `to`.
 function acks.queue(queues, from, to)
@@ -24,39 +25,70 @@ function acks.queue(queues, from, to)
     end
     local queue = by_responder[to]
     if not queue then
-        queue = { first = 1, last = 0, size = 0, same = {}, answered = false }
+        queue = { first = 1, last = 0, size = 0, same = {}, stale = 0, answered = false }
         by_responder[to] = queue
     end
     return queue
 end
 
+-- Entries are not taken out of `same` one by one: a Lua table whose keys come and go is rebuilt at every new key.
+local function forget_stale(queue)
+    local same = {}
+    for place = queue.first, queue.last do
+        local request = queue[place]
+        if not request.done then
+            same[request.m.identity] = request
+        end
+    end
+    queue.same, queue.stale = same, 0
+end
+
 local function drop(queue, request)
     request.done = true
-    queue.size = queue.size - 1
-    local identity = request.m.identity
-    if queue.same[identity] == request then
-        queue.same[identity] = nil
-    end
+    queue.size, queue.stale = queue.size - 1, queue.stale + 1
     local first, last = queue.first, queue.last
     while first <= last and queue[first].done do
-        queue[first] = nil
+        queue[first] = false
         first = first + 1
     end
+    if first > last then
+        first, queue.last = 1, 0 -- empty: the same places again
+    end
     queue.first = first
+    if queue.stale > MOST_STALE then
+        forget_stale(queue)
+    end
 end
 
 -- A request is sent: its record, and whether this is a resend of it. The record also serves as that of a publish.
 function acks.request(queue, m, frame, now, may_resend)
     local before = may_resend and queue.same[m.identity]
-    if before then
-        before.sends, before.last_frame = (before.sends or 1) + 1, frame
+    if before and not before.done and before.m.layout.message == m.layout.message then
+        before.sends, before.last_frame = before.sends + 1, frame
         results.resend_of[frame] = before.frame
         if m.bytes ~= before.m.bytes then
             results.resend_differs[frame] = true
         end
         return before, true
     end
-    local request = { frame = frame, time = now, m = m, queue = queue }
+    local request = {
+        frame = frame,
+        last_frame = false,
+        time = now,
+        m = m,
+        queue = queue,
+        sends = 1,
+        acks = 0,
+        done = false,
+        ack_frame = false,
+        ack_at = false,
+        due = false, -- from here on as a publish, see forwards
+        left = 0,
+        closed = true,
+        before = false,
+        got = false,
+        last = false,
+    }
     results.link[frame] = 0
     if m.id == 0 then
         results.wants_no_ack[frame] = true
@@ -74,7 +106,7 @@ end
 -- Does this ACK, by what it carries, fit this request?
 local function fits(ack, request)
     local layout, asked = ack.layout, request.m
-    if not (layout.answers_any or layout.answers[asked.message]) then
+    if not (layout.answers_any or layout.answers[asked.layout.message]) then
         return false
     elseif layout.acks_by == "order" then
         return true
@@ -87,12 +119,12 @@ local function fits(ack, request)
 end
 
 local function settle(request, frame, now, quality)
-    local time = now - request.time
-    request.acks = (request.acks or 0) + 1
+    request.acks = request.acks + 1
     request.queue.answered = request
-    results.link[frame], results.quality[frame], results.ack_time[frame] = request.frame, quality, time
+    results.link[frame], results.ack_time[frame] = request.frame, now - request.time
+    results.quality[frame] = quality
     if request.acks == 1 then
-        results.link[request.frame], results.ack_time[request.frame] = frame, time
+        results.link[request.frame] = frame
         if request.last_frame then
             results.link[request.last_frame] = frame
         end
@@ -134,11 +166,10 @@ end
 -- An ACK comes: the request that it answers, or nil. `last_served` is the request to which the broker's last forward
 -- belonged, where it sends the forwards first.
 function acks.answer(queue, ack, frame, now, last_served)
-    results.is_ack[frame] = true
     local chosen, is_ambiguous = candidates(queue, ack)
     if not chosen then
         local last = queue.answered
-        if last and (last.sends or 1) > last.acks and fits(ack, last) then -- one more ACK to a resend
+        if last and last.sends > last.acks and fits(ack, last) then -- one more ACK to a resend
             settle(last, frame, now, "resent")
             return last
         end
@@ -150,7 +181,7 @@ function acks.answer(queue, ack, frame, now, last_served)
         local anchor = last_served ~= nil and anchored(queue, ack, chosen, last_served)
         chosen, quality = anchor or chosen, anchor and "anchored" or "queued"
     end
-    if chosen.sends then
+    if chosen.sends > 1 then
         quality = "resent"
     end
     settle(chosen, frame, now, quality)
@@ -172,12 +203,15 @@ function acks.correct(guess, served)
     end
     local queue, frame, now = guess.queue, guess.ack_frame, guess.ack_at
     drop(queue, served)
-    guess.done, guess.acks = nil, nil
+    guess.done, guess.acks = false, 0
     queue.first = queue.first - 1 -- back to its place as the oldest
     queue[queue.first] = guess
+    if queue.first > queue.last then
+        queue.last = queue.first
+    end
     queue.size = queue.size + 1
     queue.same[guess.m.identity] = guess
-    results.link[guess.frame], results.ack_time[guess.frame] = 0, nil
+    results.link[guess.frame] = 0
     settle(served, frame, now, "anchored")
     served.ack_frame, served.ack_at = frame, now
 end

@@ -9,7 +9,8 @@ local sub = string.sub
 local messages = {}
 ts.messages = messages
 
-local MOST_KEPT, LONGEST_KEPT = 1024, 512
+local MOST_KEPT, LONGEST_KEPT, LONG = 1024, 512, requests.LONG
+local NOTHING = { meaning = "nothing" } -- the layout of what was not recognised
 
 local kept, count
 
@@ -29,43 +30,40 @@ local function value_of(w, step)
     return nil
 end
 
--- The keys by which tracking knows a valid message.
-local function add_keys(m, w, layout, data, dialect)
-    local bytes = w.padding > 0 and sub(data, 1, #data - w.padding) or data
-    m.bytes = dialect.has_copies and bytes or requests.short(bytes)
-    m.id = value_of(w, layout.id_step)
-    if layout.broker_answers or layout.client_answers then
-        m.identity = layout.message .. "\0" .. requests.joined(w, layout.identity)
-    end
-    if layout.echo then
-        m.echo = requests.joined(w, layout.echo)
-    end
-    m.number = value_of(w, layout.number_step)
-    m.listens_on = value_of(w, layout.port_step)
-    if m.topic then
-        m.content = requests.short(m.topic .. "\0" .. (m.payload or ""))
-    end
-end
+local PUBLISHES = { publish = true, deliver = true }
 
+-- All fields of the common messages at once, so that Lua makes the table in its final size: layout, columns, and the keys
+-- by which tracking knows a message. `line` is for the Info column, `bytes` tell a changed resend.
 local function message_of(dialect, w, data)
-    local layout = w.layout
+    local layout, topic, payload = w.selected and w.layout or NOTHING, w.topic, w.payload
+    local content = topic and (payload and topic .. "\0" .. payload or topic)
     local m = {
         layout = layout,
-        message = w.message,
-        meaning = w.meaning,
-        topic = w.topic,
+        topic = topic,
         filter = w.filter,
-        payload = w.payload,
+        payload = payload,
         retain = w.retain,
-        error = w.error,
+        content = content and #content > LONG and requests.short(content) or content,
+        identity = false,
+        line = false,
+        bytes = w.padding > 0 and sub(data, 1, #data - w.padding) or data,
     }
     if w.error then
-        m.error_offset = w.error_offset
-    else
-        add_keys(m, w, layout, data, dialect)
+        m.error, m.error_offset = w.error, w.error_offset
+        return m
     end
-    local publishes = w.meaning == "publish" or w.meaning == "deliver"
-    if publishes and w.topic and dialect.topics.wildcards and topics.has_wildcard(dialect.topics, w.topic) then
+    if layout.broker_answers or layout.client_answers then
+        m.identity = layout.content_is_identity and m.content or requests.joined(w, layout.identity)
+    end
+    if #data > LONG and not dialect.has_copies then
+        m.bytes = requests.short(m.bytes)
+    end
+    if layout.has_keys then
+        m.id, m.number = value_of(w, layout.id_step), value_of(w, layout.number_step)
+        m.listens_on = value_of(w, layout.port_step)
+        m.echo = layout.echo and requests.joined(w, layout.echo)
+    end
+    if topic and PUBLISHES[layout.meaning] and dialect.topics.wildcards and topics.has_wildcard(dialect.topics, topic) then
         m.has_wildcard = true
     end
     return m

@@ -8,91 +8,89 @@ local results, subscriptions = ts.results, ts.subscriptions
 local forwards = {}
 ts.forwards = forwards
 
-local MOST_OPEN = 4096 -- publishes that are remembered at one time,
-local MOST_ALIKE = 64 -- and of the same content
+local MOST_KEPT = 4096 -- publishes in each of two generations
+local MOST_ALIKE = 64 -- open ones of the same content
 
 function forwards.new()
-    return { by_content = {}, ring = {}, place = 0, retained = {} }
+    return { recent = {}, older = {}, count = 0, retained = {}, spare = false }
 end
 
-local function forget(state, publish)
-    local list = state.by_content[publish.content]
-    if list then
-        for index, other in ipairs(list) do
-            if other == publish then
-                table.remove(list, index)
-                break
-            end
-        end
-        if not list[1] then
-            state.by_content[publish.content] = nil
-        end
-    end
-end
-
--- Closed publishes leave when the same content is published again; until then a late forward still finds them.
-local function without_closed(list)
-    while list[1] and (list[1].closed or #list >= MOST_ALIKE) do
-        table.remove(list, 1)
-    end
-end
-
--- A publish reaches the broker. `request` is its record among the requests, if it is to be acknowledged.
-function forwards.publish(state, content, topic, frame, due, retain, request)
+-- A publish reaches the broker. `request` is its record among the requests, if it is to be acknowledged; the same
+-- record then serves as that of the publish. Publishes of the same content are linked from the newest to the older
+-- ones; whole generations are forgotten, never single ones.
+function forwards.publish(state, content, topic, frame, due, retain, request, is_resend)
     local total = due.total
-    local publish = { frame = frame, content = content, due = due, request = request, left = total }
-    publish.closed = total == 0
+    local before = state.recent[content] or state.older[content]
+    local publish = request
+    if is_resend then -- it may be served again: what the first send still owed is owed by this one
+        request.closed = true
+        publish = { frame = frame, queue = request.queue, resend_of = request }
+    elseif not publish then
+        publish = { frame = frame }
+    end
+    publish.content, publish.due, publish.left, publish.closed = content, due, total, total == 0
+    publish.last, publish.got, publish.alike = frame, false, 0
+    if before and not before.closed and before.alike < MOST_ALIKE then
+        publish.before, publish.alike = before, before.alike + 1
+    end
     results.due[frame] = total
-    if request then
-        request.due, request.publish = due, publish
+    if state.count >= MOST_KEPT then
+        state.recent, state.older, state.count = {}, state.recent, 0
     end
-    local list = state.by_content[content]
-    if not list then
-        list = {}
-        state.by_content[content] = list
-    end
-    without_closed(list)
-    list[#list + 1] = publish
-    state.place = state.place % MOST_OPEN + 1
-    local oldest = state.ring[state.place]
-    if oldest then
-        forget(state, oldest)
-    end
-    state.ring[state.place] = publish
+    state.recent[content] = publish
+    state.count = state.count + 1
     if retain then
         state.retained[topic] = publish
     end
     return publish
 end
 
--- A resend may be served again: what the first send still owed is owed by this one.
-function forwards.supersede(publish)
-    publish.closed = true
+local function add_forward(publish, frame)
+    results.next_forward[publish.last] = frame
+    results.forward_of[frame] = publish.frame
+    publish.last = frame
 end
 
-local function give(publish, endpoint, frame)
+local function give(state, publish, endpoint, frame)
     local got = publish.got
     if not got then
-        got = {}
-        publish.got = got
+        got = state.spare or {}
+        publish.got, state.spare = got, false
     end
     local count = (got[endpoint] or 0) + 1
     got[endpoint] = count
-    publish.left = publish.left - 1
-    if publish.left == 0 then
-        publish.closed = true
+    local left = publish.left - 1
+    publish.left = left
+    if left == 0 then
+        publish.closed, publish.got = true, false
+        for known in pairs(got) do
+            got[known] = 0
+        end
+        state.spare = got -- for the next one, most likely with the same subscribers
     end
-    results.add_forward(publish.frame, frame)
+    add_forward(publish, frame)
     local frames = publish.due.frames[endpoint]
     if frames then
         results.subscribed_in[frame] = frames[count] or frames[#frames]
     end
-    return publish
+    return publish.resend_of or publish
 end
 
 local function owes(publish, endpoint)
     local frames = publish.due.frames[endpoint]
     return frames and (publish.got and publish.got[endpoint] or 0) < #frames
+end
+
+-- The oldest open publish of this content that owes the receiver a copy.
+local function oldest_owing(newest, endpoint)
+    local found, publish = nil, newest
+    while publish do
+        if not publish.closed and owes(publish, endpoint) then
+            found = publish
+        end
+        publish = publish.before
+    end
+    return found
 end
 
 local function retained_for(state, subs, content, topic, endpoint)
@@ -103,21 +101,20 @@ local function retained_for(state, subs, content, topic, endpoint)
     return nil
 end
 
--- A forward goes to `endpoint`. Gives its publish, or nil where no publish explains it.
+-- A forward goes to `endpoint`. Gives its publish (of a resend the first send), or nil where none explains it.
 function forwards.forward(state, subs, content, topic, endpoint, frame)
-    local list = state.by_content[content]
-    for index = 1, list and #list or 0 do
-        if not list[index].closed and owes(list[index], endpoint) then
-            return give(list[index], endpoint, frame)
-        end
+    local newest = state.recent[content] or state.older[content]
+    local oldest = oldest_owing(newest, endpoint)
+    if oldest then
+        return give(state, oldest, endpoint, frame)
     end
     local publish, latest = retained_for(state, subs, content, topic, endpoint)
     if publish then
-        results.add_forward(publish.frame, frame)
+        add_forward(publish, frame)
         results.subscribed_in[frame] = latest.frame
         return nil -- it belongs to the SUBSCRIBE, and anchors no publish
     end
-    publish = list and list[#list]
+    publish = newest
     local is_subscribed = publish and publish.due.frames[endpoint] ~= nil
     if not publish then
         local due = subscriptions.due(subs, topic)
@@ -129,5 +126,5 @@ function forwards.forward(state, subs, content, topic, endpoint, frame)
     if not is_subscribed then
         results.unexpected[frame] = subs.known[endpoint] and "filter" or "subscriber"
     end
-    return publish and give(publish, endpoint, frame)
+    return publish and give(state, publish, endpoint, frame)
 end

@@ -32,13 +32,12 @@ for _, dialect in ipairs(ts.dialects) do
     end
     for _, form in ipairs(dialect.forms) do
         for _, layout in ipairs(form.layouts) do
-            for index, step in ipairs(layout.steps) do
-                layout.number_step = step.name == dialect.topics.number and index or layout.number_step
-                layout.port_step = step.name == dialect.broker.subscriber_port and index or layout.port_step
-            end
             layout.names_topics = layout.message == dialect.topics.named_by
             layout.forward = dialect.broker.forward[layout.message]
             layout.has_number_topic = layout.topic ~= nil and layout.topic == layout.number_step
+            local changes = layout.forward and layout.forward.topic_without
+            local by_address = dialect.topics.kind == "source-address"
+            layout.has_plain_topic = layout.topic and not (layout.has_number_topic or changes or by_address)
         end
     end
 end
@@ -65,6 +64,10 @@ local function session_of(dialect)
 end
 
 local function broker_of(session, dialect, party)
+    local known = session.brokers[party]
+    if known then
+        return known
+    end
     local key = dialect.broker.forward_from == "ephemeral" and party.address or party
     local broker = session.brokers[key]
     if not broker then
@@ -104,7 +107,9 @@ end
 -- Under which topic the broker files a message, all names of it, and the content by which its forwards are known.
 local function topic_of(session, dialect, m, client, is_publish)
     local layout = m.layout
-    if layout.has_number_topic then
+    if layout.has_plain_topic then
+        return m.topic, nil, m.content
+    elseif layout.has_number_topic then
         local names = names_of(session, dialect, client)[m.number]
         if names and dialect.names_by_client then
             local topic = names[#names]
@@ -129,12 +134,9 @@ local function on_publish(session, dialect, broker, m, frame, from, asked, is_re
     if names then
         results.topic_name[frame] = names[#names]
     end
-    if is_resend and asked.publish then
-        forwards.supersede(asked.publish)
-    end
     local due = broker.subs.matched[topic] or subscriptions.due(broker.subs, topic, names)
     local keeps = m.retain and dialect.broker.retained ~= "none"
-    forwards.publish(broker.forwards, content, topic, frame, due, keeps, asked)
+    forwards.publish(broker.forwards, content, topic, frame, due, keeps, asked, is_resend)
 end
 
 local function on_forward(session, dialect, broker, m, frame, to)
@@ -142,9 +144,8 @@ local function on_forward(session, dialect, broker, m, frame, to)
     if names then
         results.topic_name[frame] = names[#names]
     end
-    local publish = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame)
-    local served = publish and publish.request
-    if served and broker.guess then
+    local served = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame)
+    if served and served.queue and broker.guess then
         acks.correct(broker.guess, served)
         broker.guess = nil
     end
@@ -165,15 +166,14 @@ local function on_ack(session, dialect, way, m, frame, now, from, to)
     if name then
         bind_name(session, dialect, way == TO and from or to, m.number, name, broker)
     end
-    local publish = answered.publish
-    if publish and way == FROM then
+    if answered.due and way == FROM then
         if dialect.forwards_first then
-            publish.closed = true
+            answered.closed = true
         elseif dialect.acks_first then
             if broker.acked then
                 broker.acked.closed = true -- the broker has gone on to the next one
             end
-            broker.acked, broker.guess = publish, answered
+            broker.acked, broker.guess = answered, answered
         end
     end
 end
@@ -187,7 +187,8 @@ end
 
 -- Takes in one valid message from one party to another.
 function tracking.message(dialect, m, frame, now, from, to)
-    local session, layout, meaning = session_of(dialect), m.layout, m.meaning
+    local session, layout = sessions[dialect] or session_of(dialect), m.layout
+    local meaning = layout.meaning
     local way = parties.direction(session.parties, dialect, layout, from, to)
     if meaning == "ack" then
         return on_ack(session, dialect, way, m, frame, now, from, to)

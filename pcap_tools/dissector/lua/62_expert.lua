@@ -45,7 +45,8 @@ local UNEXPECTED = { filter = "unexpected_forward", subscriber = "unknown_subscr
 function ts.experts_of(m, frame, later)
     local error, is_copy = m.error, results.copy_of[frame]
     local resend, unexpected = results.resend_of[frame], results.unexpected[frame]
-    local unanswered = results.link[frame] == 0 and (later or results.is_ack[frame])
+    local is_ack = m.layout.meaning == "ack"
+    local unanswered = results.link[frame] == 0 and (later or is_ack)
     if not (error or is_copy or resend or unexpected or unanswered or m.has_wildcard) then
         return nil
     end
@@ -69,7 +70,7 @@ function ts.experts_of(m, frame, later)
     if unexpected then
         ids[#ids + 1] = UNEXPECTED[unexpected]
     end
-    if unanswered and results.is_ack[frame] then
+    if unanswered and is_ack then
         ids[#ids + 1] = "unsolicited_ack"
     elseif unanswered and not results.wants_no_ack[frame] then
         ids[#ids + 1] = "no_ack"

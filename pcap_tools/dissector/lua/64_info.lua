@@ -26,29 +26,43 @@ function ts.shown(text)
 end
 local shown = ts.shown
 
-local function about_forwards(frame, due, later)
-    local got = due
-    if later then -- on the first pass the forwards are yet to come: say how many are due
-        got = results.fanout[frame] or 0
+-- Frame numbers come several times in a row, and Lua takes its time to write a number.
+local last_number, last_text = 0, "0"
+local function text_of(number)
+    if number ~= last_number then
+        last_number, last_text = number, format("%d", number)
     end
-    if got == 0 and due == 0 then
-        return later and ARROW .. "no subscriber" or ""
-    end
-    local count = got == due and got or got .. " of " .. due
+    return last_text
+end
+
+local function about_count(got, due)
+    local count = got == due and text_of(got) or got .. " of " .. due
     return ARROW .. count .. ((got == 1 and due == 1) and " subscriber" or " subscribers")
+end
+
+local DUE = { [0] = "" } -- by number: the words for a publish whose forwards are yet to come
+for due = 1, 64 do
+    DUE[due] = about_count(due, due)
+end
+
+local function about_forwards(frame, due, later)
+    if not later then
+        return DUE[due] or about_count(due, due)
+    end
+    local got = results.fanout(frame)
+    return got == 0 and due == 0 and ARROW .. "no subscriber" or about_count(got, due)
 end
 
 -- The part that depends on the datagram alone, kept with it.
 local function line_of(m)
-    local line = m.message or "?"
+    local line = m.layout.message or "?"
     local topic = m.topic or m.filter
     if topic then
         line = line .. " " .. shown(topic)
     end
     if m.payload then
-        line = line .. ' "' .. shown(m.payload) .. '"'
-    end
-    if m.retain then
+        line = line .. ' "' .. shown(m.payload) .. (m.retain and '" retained' or '"')
+    elseif m.retain then
         line = line .. " retained"
     end
     m.line = line
@@ -58,24 +72,25 @@ end
 -- The line for a message. `later` is true once the whole capture was seen.
 function ts.info(m, frame, later)
     local line = m.line or line_of(m)
-    local copy, resend, forward = results.copy_of[frame], results.resend_of[frame], results.forward_of[frame]
-    local due, name = results.due[frame], results.topic_name[frame]
+    local due, forward, name = results.due[frame], results.forward_of[frame], results.topic_name[frame]
     if name then
         line = line .. " (" .. shown(name) .. ")"
     end
     if due then
         line = line .. about_forwards(frame, due, later)
-    elseif results.is_ack[frame] then
-        local link = results.link[frame]
-        line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. link .. "]")
     elseif forward then
-        line = line .. " [forward of " .. forward .. "]"
+        line = line .. " [forward of " .. text_of(forward) .. "]"
+    elseif m.layout.meaning == "ack" then
+        local link = results.link[frame]
+        if link then
+            line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. text_of(link) .. "]")
+        end
     end
-    if resend then
-        line = line .. " [resend of " .. resend .. "]"
+    if results.resend_of[frame] then
+        line = line .. " [resend of " .. text_of(results.resend_of[frame]) .. "]"
     end
-    if copy then
-        line = line .. " [copy of " .. copy .. "]"
+    if results.copy_of[frame] then
+        line = line .. " [copy of " .. text_of(results.copy_of[frame]) .. "]"
     end
     if m.error then
         line = line .. " [" .. m.error .. " at byte " .. m.error_offset .. "]"

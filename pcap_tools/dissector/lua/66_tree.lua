@@ -100,21 +100,29 @@ local function add_time(tree, seconds)
     end
 end
 
-local function add_tracking(tree, frame)
+local function add_ack(tree, frame, is_ack)
+    local link = results.link[frame]
+    if not link then
+        return
+    elseif is_ack then
+        add_frame(tree, fields.ack_to, link)
+        tree:add(fields.ack_quality, results.quality[frame]):set_generated()
+        add_time(tree, results.ack_time[frame])
+    else
+        add_frame(tree, fields.ack_in, link)
+        add_time(tree, results.ack_time[link])
+    end
+end
+
+local function add_tracking(tree, frame, is_ack)
     add_frame(tree, fields.copy_of, results.copy_of[frame])
     add_frame(tree, fields.resend_of, results.resend_of[frame])
-    if results.is_ack[frame] then
-        add_frame(tree, fields.ack_to, results.link[frame])
-        tree:add(fields.ack_quality, results.quality[frame] or "none"):set_generated()
-    else
-        add_frame(tree, fields.ack_in, results.link[frame])
-    end
-    add_time(tree, results.ack_time[frame])
+    add_ack(tree, frame, is_ack)
     add_frame(tree, fields.forward_of, results.forward_of[frame])
     add_frame(tree, fields.subscribed_in, results.subscribed_in[frame])
-    if results.due[frame] or results.fanout[frame] then
-        tree:add(fields.fanout, results.fanout[frame] or 0):set_generated()
-        local forward = results.first_forward[frame]
+    if results.due[frame] then
+        tree:add(fields.fanout, results.fanout(frame)):set_generated()
+        local forward = results.next_forward[frame]
         while forward do
             add_frame(tree, fields.forwarded_in, forward)
             forward = results.next_forward[forward]
@@ -162,6 +170,6 @@ function display.show(root, tvb, pinfo, dialect, w, frame, ids)
         tree:add(fields.padding, tvb:range(tvb:len() - w.padding, w.padding), w.padding)
     end
     add_error(tree, tvb, w)
-    add_tracking(tree, frame)
+    add_tracking(tree, frame, w.meaning == "ack")
     pass_on(tvb, w, pinfo, root)
 end
