@@ -2541,7 +2541,7 @@ local acks = {}
 ts.acks = acks
 
 local MOST_OUTSTANDING = 512
-local MOST_STALE = 1024
+local MOST_STALE = 256
 
 -- The queue of what `from` asked of `to`.
 function acks.queue(queues, from, to)
@@ -2757,7 +2757,7 @@ local sub = string.sub
 local messages = {}
 ts.messages = messages
 
-local MOST_KEPT, LONGEST_KEPT, LONG = 1024, 512, requests.LONG
+local MOST_KEPT, LONGEST_KEPT, LONG = 256, 512, requests.LONG
 local NOTHING = { meaning = "nothing" } -- the layout of what was not recognised
 
 local kept, count
@@ -2780,8 +2780,8 @@ end
 
 local PUBLISHES = { publish = true, deliver = true }
 
--- All fields of the common messages at once, so that Lua makes the table in its final size: layout, columns, and the keys
--- by which tracking knows a message. `line` is for the Info column, `bytes` tell a changed resend.
+-- All fields of the common messages at once, so that Lua makes the table in its final size: layout, columns, and the
+-- keys by which tracking knows a message. `line` is for the Info column, `bytes` tell a changed resend.
 local function message_of(dialect, w, data)
     local layout, topic, payload = w.selected and w.layout or NOTHING, w.topic, w.payload
     local content = topic and (payload and topic .. "\0" .. payload or topic)
@@ -2811,7 +2811,8 @@ local function message_of(dialect, w, data)
         m.listens_on = value_of(w, layout.port_step)
         m.echo = layout.echo and requests.joined(w, layout.echo)
     end
-    if topic and PUBLISHES[layout.meaning] and dialect.topics.wildcards and topics.has_wildcard(dialect.topics, topic) then
+    local rules = dialect.topics
+    if topic and rules.wildcards and PUBLISHES[layout.meaning] and topics.has_wildcard(rules, topic) then
         m.has_wildcard = true
     end
     return m
@@ -2847,7 +2848,7 @@ local results, subscriptions = ts.results, ts.subscriptions
 local forwards = {}
 ts.forwards = forwards
 
-local MOST_KEPT = 4096 -- publishes in each of two generations
+local MOST_KEPT = 512 -- publishes in each of two generations
 local MOST_ALIKE = 64 -- open ones of the same content
 
 function forwards.new()

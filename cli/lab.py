@@ -49,16 +49,7 @@ def lab(
         if word not in known_words:
             raise UsageError(f"expected one of {', '.join(known_words)}, not {word!r}")
     _check_writable(output)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
     _run(SCENARIOS[scenario], output, mode, capture_on, timeout)
-
-
-def _interrupt(number: int, frame: Any) -> None:
-    """The first one ends the lab; more of them must not interrupt the cleaning up, which has a limit of its own."""
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 def _check_writable(output: Path) -> None:
@@ -76,10 +67,11 @@ def _run(scenario: Any, output: Path, mode: str, interface: str, timeout: float)
     from reference_broker.lab import LabError, Mode, open_network, run
 
     problem: LabError | None = None
+    interrupted = _noted_interrupts()
     with open_network(scenario, output, Mode(mode), interface) as network:
         say(f"{scenario.title} ({network.mode})")
         try:
-            run(scenario, network, [sys.executable, "-m", "cli.main"], timeout, say)
+            run(scenario, network, [sys.executable, "-m", "cli.main"], timeout, say, lambda: bool(interrupted))
         except LabError as error:
             problem = error
     datagrams = sum(1 for datagram in read_datagrams(output) if datagram.copy_of is None)
@@ -87,3 +79,11 @@ def _run(scenario: Any, output: Path, mode: str, interface: str, timeout: float)
     if problem is not None:
         say(str(problem))
         raise typer.Exit(ExitCode.FINDINGS)
+
+
+def _noted_interrupts() -> list[int]:
+    """From now on SIGINT and SIGTERM are noted here: the lab ends where it is safe, and cleans up undisturbed."""
+    noted: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda which, frame: noted.append(which))
+    return noted

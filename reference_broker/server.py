@@ -59,6 +59,8 @@ class Server:
         self._socket = _bound(host, port)
         self.address: Endpoint = self._socket.getsockname()[:2]
         self._ephemeral = _bound(self.address[0], 0)
+        self._ephemeral_address: Endpoint = self._ephemeral.getsockname()[:2]
+        self._is_everywhere = ip_address(self.address[0].partition("%")[0]).is_unspecified
         self._wake_end, self._wake = socket.socketpair()
         self._stopping = False
         self._tracebacks = 0
@@ -180,14 +182,17 @@ class Server:
     def _send(self, sends: list[Send]) -> None:
         for datagram, to, ephemeral in sends:
             leaving = self._ephemeral if ephemeral else self._socket
+            if to[1] == self.address[1] and self._local(to[0], self.address)[0] == to[0]:
+                self.broker.counters["refused: to itself"] += 1  # a subscription of its own port: a loop without end
+                continue
             try:
                 leaving.sendto(datagram, to)
             except OSError as error:
                 self._count("send failed", error)
                 continue
             if self.recorder:
-                local: Endpoint = leaving.getsockname()[:2]
-                self.recorder.record(time.time_ns(), self._local(to[0], local), to, datagram)
+                local = self._local(to[0], self._ephemeral_address if ephemeral else self.address)
+                self.recorder.record(time.time_ns(), local, to, datagram)
 
     def _tick(self, now: int) -> None:
         try:
@@ -207,7 +212,7 @@ class Server:
         self.broker.counters[f"{what}: {errno.errorcode.get(error.errno or 0, type(error).__name__)}"] += 1
 
     def _local(self, remote: str, bound: Endpoint) -> Endpoint:
-        return (_route(remote), bound[1]) if ip_address(bound[0]).is_unspecified else bound
+        return (_route(remote), bound[1]) if self._is_everywhere else bound
 
     def counters(self) -> str:
         """What happened so far, one line each."""

@@ -13,9 +13,10 @@ from typing import Self
 
 from pcap_tools.errors import TopicsharkError
 from reference_broker.lab.network import BROKER_HOST, LINGER_SECONDS, Network
-from reference_broker.lab.scenarios import BROKER, Scenario, Step
+from reference_broker.lab.scenarios import BROKER, Scenario
 
 STOP_SECONDS = 5
+LOOK_SECONDS = 0.1
 LAST_LINES = 8
 
 
@@ -51,7 +52,7 @@ class Process:
             self._is_over = True
             self._news.notify_all()
 
-    def wait_for(self, text: str, deadline: float) -> bool:
+    def wait_for(self, text: str, deadline: float, interrupted: Callable[[], bool]) -> bool:
         """Until a line with this text comes that has not been waited for before; false if none does."""
         with self._news:
             while True:
@@ -60,9 +61,9 @@ class Process:
                         self._read = at + 1
                         return True
                 left = deadline - time.monotonic()
-                if self._is_over or left <= 0:
+                if self._is_over or left <= 0 or interrupted():
                     return False
-                self._news.wait(left)
+                self._news.wait(min(left, LOOK_SECONDS))
 
     def type(self, line: str) -> None:
         with suppress(OSError):  # it has ended; what is waited for will tell
@@ -127,33 +128,34 @@ def run(
     topicshark: Sequence[str],
     timeout_s: float = 60.0,
     tell: Callable[[str], None] = lambda line: None,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> None:
     """Run a scenario to its end, or raise ``LabError`` with what was not seen in time.
 
-    ``topicshark`` is the command that the nodes run.
+    ``topicshark`` is the command that the nodes run. ``interrupted`` is asked often: an interrupt that is an exception
+    could come between the start of a node and our knowing of it.
     """
     deadline = time.monotonic() + timeout_s
     with Cast(scenario, network, topicshark) as cast:
         cast.start_broker()
-        _expect(cast, BROKER, "listening on", deadline)
+        _expect(cast, BROKER, "listening on", deadline, interrupted)
         for step in scenario.script:
-            _play(cast, step, deadline, tell)
+            if step.types is None:
+                tell(f"{step.player} starts")
+                cast.start(step.player)
+            else:
+                tell(f"{step.player} types {step.types}")
+                cast.processes[step.player].type(step.types)
+            for player, text in step.then:
+                _expect(cast, player, text, deadline, interrupted)
         time.sleep(LINGER_SECONDS)  # the last ACKs are on their way
 
 
-def _play(cast: Cast, step: Step, deadline: float, tell: Callable[[str], None]) -> None:
-    if step.types is None:
-        tell(f"{step.player} starts")
-        cast.start(step.player)
-    else:
-        tell(f"{step.player} types {step.types}")
-        cast.processes[step.player].type(step.types)
-    for player, text in step.then:
-        _expect(cast, player, text, deadline)
-
-
-def _expect(cast: Cast, player: str, text: str, deadline: float) -> None:
+def _expect(cast: Cast, player: str, text: str, deadline: float, interrupted: Callable[[], bool]) -> None:
     process = cast.processes[player]
-    if not process.wait_for(text, deadline):
-        said = "\n".join(f"  {line}" for line in process.last_lines()) or "  (nothing)"
-        raise LabError(f"{player} never said {text!r}; the last it said:\n{said}")
+    if process.wait_for(text, deadline, interrupted):
+        return
+    if interrupted():
+        raise KeyboardInterrupt
+    said = "\n".join(f"  {line}" for line in process.last_lines()) or "  (nothing)"
+    raise LabError(f"{player} never said {text!r}; the last it said:\n{said}")

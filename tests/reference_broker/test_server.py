@@ -291,6 +291,17 @@ def test_peers_that_have_gone_do_no_harm(tmp_path: Path) -> None:
         assert "bug" not in broker.err
 
 
+def test_it_never_sends_to_itself(tmp_path: Path) -> None:
+    """A header that names the broker's own port would have each forward come back and be forwarded again."""
+    with running_broker(tmp_path, "--dialect", "portdigits") as broker, broker.peer() as client:
+        client.send(f"{broker.port:05}001subscribing".encode())
+        client.send(b"12345101hello")
+        client.gets_nothing(0.2)
+        assert broker.stop() == ExitCode.CLEAN
+        assert "PUBLISH 1\n" in broker.err
+        assert "refused: to itself 1" in broker.err
+
+
 # -- mistakes -------------------------------------------------------------------------------------------------------
 
 

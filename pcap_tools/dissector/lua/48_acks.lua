@@ -14,7 +14,7 @@ local acks = {}
 ts.acks = acks
 
 local MOST_OUTSTANDING = 512
-local MOST_STALE = 1024
+local MOST_STALE = 256
 
 -- The queue of what `from` asked of `to`.
 function acks.queue(queues, from, to)

@@ -9,7 +9,7 @@ local sub = string.sub
 local messages = {}
 ts.messages = messages
 
-local MOST_KEPT, LONGEST_KEPT, LONG = 1024, 512, requests.LONG
+local MOST_KEPT, LONGEST_KEPT, LONG = 256, 512, requests.LONG
 local NOTHING = { meaning = "nothing" } -- the layout of what was not recognised
 
 local kept, count
@@ -32,8 +32,8 @@ end
 
 local PUBLISHES = { publish = true, deliver = true }
 
--- All fields of the common messages at once, so that Lua makes the table in its final size: layout, columns, and the keys
--- by which tracking knows a message. `line` is for the Info column, `bytes` tell a changed resend.
+-- All fields of the common messages at once, so that Lua makes the table in its final size: layout, columns, and the
+-- keys by which tracking knows a message. `line` is for the Info column, `bytes` tell a changed resend.
 local function message_of(dialect, w, data)
     local layout, topic, payload = w.selected and w.layout or NOTHING, w.topic, w.payload
     local content = topic and (payload and topic .. "\0" .. payload or topic)
@@ -63,7 +63,8 @@ local function message_of(dialect, w, data)
         m.listens_on = value_of(w, layout.port_step)
         m.echo = layout.echo and requests.joined(w, layout.echo)
     end
-    if topic and PUBLISHES[layout.meaning] and dialect.topics.wildcards and topics.has_wildcard(dialect.topics, topic) then
+    local rules = dialect.topics
+    if topic and rules.wildcards and PUBLISHES[layout.meaning] and topics.has_wildcard(rules, topic) then
         m.has_wildcard = true
     end
     return m

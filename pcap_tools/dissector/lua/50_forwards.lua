@@ -8,7 +8,7 @@ local results, subscriptions = ts.results, ts.subscriptions
 local forwards = {}
 ts.forwards = forwards
 
-local MOST_KEPT = 4096 -- publishes in each of two generations
+local MOST_KEPT = 512 -- publishes in each of two generations
 local MOST_ALIKE = 64 -- open ones of the same content
 
 function forwards.new()
