@@ -11,15 +11,6 @@ from cli.exit_codes import ExitCode
 app = new_app()
 
 SYNC_WORDS = {"always": True, "never": False}
-MISTAKES = {
-    "regex-filters": "colon: `*` becomes `.*` and the rest of a filter is a regular expression",
-    "silent-unsubscribe": "colon: UNSUBSCRIBE of an unknown filter is never answered",
-    "padded-retained": "colon: a retained copy fills a 65,000-byte buffer",
-    "one-topic": "topicbyte: humidity subscribers are filed under temperature",
-    "ack-acks": "topicbyte: every datagram is acknowledged, ACKs too",
-    "shared-numbers": "topicnumber: two publishers' topics of one number are one",
-    "signed-length": "rolebyte: the length is read as a signed byte, so long texts break",
-}
 SILENT_HELP = (
     "Send more than --amplification allows to clients that never acknowledge, as those of some dialects never do. "
     "Unless said, so on a loopback address and not so on any other."
@@ -48,6 +39,9 @@ def broker(
     mistake: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Make a mistake of the original systems; may be repeated.")
     ] = None,
+    nak: Annotated[
+        bool, typer.Option("--nak", help="Refuse requests with a NAK, where the dialect has one and clients know it.")
+    ] = False,
     list_mistakes: Annotated[bool, typer.Option("--list-mistakes", help="List the mistakes and exit.")] = False,
     subscriptions_by_source: Annotated[int, typer.Option(min=0, help="Limit for one endpoint.")] = 1_000,
     subscriptions: Annotated[int, typer.Option(min=0, help="Limit in all.")] = 100_000,
@@ -67,10 +61,13 @@ def broker(
     counters, as the end does.
     """
     if list_mistakes:
-        for name, about in MISTAKES.items():
-            typer.echo(f"{name:<20}{about}")
+        from reference_broker import Mistake
+
+        for known in Mistake:
+            typer.echo(f"{known:<20}{known.about}")
         raise typer.Exit(ExitCode.CLEAN)
     from pcap_tools.dialect import load_dialect
+    from pcap_tools.errors import UsageError
     from reference_broker import Limits, broker_for
 
     spoken = load_dialect(dialect)
@@ -85,7 +82,9 @@ def broker(
         amplification=amplification,
         trust_silent=_is_loopback(host) if trust_silent is None else trust_silent,
     )
-    core = broker_for(spoken, limits, _mistakes(mistake or []))
+    if nak and spoken.spec.broker.nak is None:
+        raise UsageError(f"{spoken.name} has no NAK")
+    core = broker_for(spoken, limits, _mistakes(mistake or []), nak)
     _serve(core, host, _port(spoken) if port is None else port, state, _is_sync(state_sync), pcap, quiet)
 
 
@@ -112,8 +111,8 @@ def _mistakes(names: list[str]) -> list[Any]:
     from reference_broker import Mistake
 
     for name in names:
-        if name not in MISTAKES:
-            raise UsageError(f"there is no mistake {name!r}; there are: {', '.join(MISTAKES)}")
+        if name not in list(Mistake):
+            raise UsageError(f"there is no mistake {name!r}; there are: {', '.join(Mistake)}")
     return [Mistake(name) for name in names]
 
 

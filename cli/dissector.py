@@ -21,9 +21,7 @@ def plugin_folder() -> Path:
     from pcap_tools.errors import TopicsharkError
 
     try:
-        done = subprocess.run(
-            ["tshark", "-G", "folders"], capture_output=True, timeout=TSHARK_TIMEOUT_S, check=True
-        )
+        done = subprocess.run(["tshark", "-G", "folders"], capture_output=True, timeout=TSHARK_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise TopicsharkError("cannot ask tshark for its folders; is it installed? (topicshark doctor)") from error
     found = re.search(r"^Personal Lua Plugins:\s+(\S.*?)\s*$", done.stdout.decode(errors="replace"), re.MULTILINE)
@@ -58,9 +56,7 @@ def dissector(
         list[str] | None,
         typer.Option("--dialect", metavar="FILE.toml", help="Add a dialect of your own; may be repeated."),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file.")] = None,
     to_wireshark: Annotated[
         bool, typer.Option("--install", help="Put it into Wireshark's personal Lua plugins folder.")
     ] = False,

@@ -10,16 +10,21 @@
 from collections.abc import Iterable
 
 from pcap_tools.dialect import Dialect
+from reference_broker.client import Client
+from reference_broker.clients import client_for
 from reference_broker.core import Broker
 from reference_broker.limits import Limits
 from reference_broker.mistakes import Mistake
 from reference_broker.mqttsn import MqttsnBroker
 from reference_broker.sending import Endpoint, Send
 
-__all__ = ["Broker", "Endpoint", "Limits", "Mistake", "Send", "broker_for"]
+__all__ = ["Broker", "Client", "Endpoint", "Limits", "Mistake", "Send", "broker_for", "client_for"]
 
 
-def broker_for(dialect: Dialect, limits: Limits | None = None, mistakes: Iterable[Mistake] = ()) -> Broker:
+def broker_for(
+    dialect: Dialect, limits: Limits | None = None, mistakes: Iterable[Mistake] = (), naks: bool = False
+) -> Broker:
     """The broker that a dialect asks for."""
-    kind = MqttsnBroker if dialect.spec.broker.sessions == "mqtt-sn" else Broker
-    return kind(dialect, limits, mistakes)
+    if dialect.spec.broker.sessions == "mqtt-sn":
+        return MqttsnBroker(dialect, limits, mistakes)
+    return Broker(dialect, limits, mistakes, naks)

@@ -168,10 +168,12 @@ class Client:
     # -- answers --------------------------------------------------------------------------------------------------
 
     def _is_answer(self, message: Message) -> bool:
-        return message.meaning == "ack"
+        return message.meaning == "ack" or message.message == self.dialect.spec.broker.nak
 
     def _answered(self, ack: Message, now: int) -> Outcome:
         request, key = self._current, self._key_of(ack)
+        if request is not None and ack.message == self.dialect.spec.broker.nak:
+            key = self._key_of(self._replies.ack_in_place_of(ack, request.message.message or ""))
         if request is None or not request.window.acknowledge(key):
             return self._answered_late(ack, key, now)
         if not request.window.is_done:
@@ -197,7 +199,8 @@ class Client:
         return self._advance(now)
 
     def _settled(self, request: Request, ack: Message) -> Event:
-        return Event(EventKind.ACKNOWLEDGED, request.message, request.topic or _about(request.message), request.sends)
+        kind = EventKind.REFUSED if ack.message == self.dialect.spec.broker.nak else EventKind.ACKNOWLEDGED
+        return Event(kind, request.message, request.topic or _about(request.message), request.sends)
 
     def _received(self, message: Message, datagram: bytes, source: Endpoint) -> Outcome:
         ack = self._replies.ack(message, datagram) if message.message in self.dialect.spec.client.acks else None

@@ -33,12 +33,16 @@ Handler = Callable[[Message, bytes, Endpoint, int], list[Send]]
 class Broker:
     """The broker of one dialect.
 
-    ``counters`` tells what happened; ``on_change`` is called with what must survive a restart before the ACK that
-    promises it is returned (see ``state.py``).
+    ``naks`` refuses with the dialect's NAK, where it has one: not for clients that do not know it. ``counters`` tells
+    what happened. ``on_change`` is told what must survive a restart before it is done; if it raises, it is not done
+    and not acknowledged (see ``state.py``).
     """
 
-    def __init__(self, dialect: Dialect, limits: Limits | None = None, mistakes: Iterable[Mistake] = ()) -> None:
+    def __init__(
+        self, dialect: Dialect, limits: Limits | None = None, mistakes: Iterable[Mistake] = (), naks: bool = False
+    ) -> None:
         self.dialect = dialect
+        self.naks = naks
         self.limits = limits or Limits()
         self.mistakes = frozenset(mistakes)
         self.counters: Counter[str] = Counter()
@@ -72,9 +76,9 @@ class Broker:
         if not self.accounts.admit(source, len(datagram), now):
             self.counters["refused: too quick"] += 1
             return []
-        message = self.replies.codec.decode(datagram)
-        if message.error is not None or message.meaning is None:
-            self.counters[f"malformed: {message.error}"] += 1
+        message = self.replies.codec.decode_if_valid(datagram)
+        if message is None or message.meaning is None:
+            self.counters["malformed"] += 1
             return []
         self.counters[message.message or "?"] += 1
         if Mistake.SIGNED_LENGTH in self.mistakes and len(datagram) > 2 + 127:
@@ -105,43 +109,59 @@ class Broker:
             topic = self._topic_behind(message, source)
         if topic is None or not self._is_fit(topic) or self.subscriptions.index.is_wild(topic):
             self.counters["refused: topic"] += 1
-            return self._answer("publish", message, datagram, source, "could not be published", topic, {})
+            return self._answer("publish", message, datagram, source, now, "could not be published", topic, None)
         if message.retain and self.dialect.spec.broker.retained != "none":
-            self._retain(topic, datagram[: len(datagram) - message.padding])
+            kept = self._retain(topic, datagram[: len(datagram) - message.padding])
+            if not kept:  # an ACK would promise what cannot be kept
+                return []
         ephemeral = self.dialect.spec.broker.forward_from == "ephemeral"
         forwards = [Send(forward, to, ephemeral) for to in self.subscriptions.subscribers(topic)]
-        return self._answer("publish", message, datagram, source, "was published", topic, {"forward": forwards})
+        if self.dialect.spec.client.acks:
+            for send in forwards:
+                self.accounts.await_ack(send.to, now)
+        return self._answer("publish", message, datagram, source, now, "was published", topic, {"forward": forwards})
 
     def _subscribe(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
         text, subscriber = message.filter, self._subscriber(message, source)
         if text is None or subscriber is None or not self._is_fit(text) or not self._is_known(text):
             self.counters["refused: filter"] += 1
-            return self._answer("subscribe", message, datagram, source, "cannot be subscribed to", text, {})
-        if not self.subscriptions.add(self._filed_under(text), subscriber):
-            self.counters["refused: too many subscriptions"] += 1
-            return []
-        self.on_change({"subscribe": text.hex(), "host": subscriber[0], "port": str(subscriber[1])})
+            return self._answer("subscribe", message, datagram, source, now, "cannot be subscribed to", text, None)
+        filed = self._filed_under(text)
+        if self.subscriptions.adds(filed, subscriber):
+            if self.subscriptions.is_full_for(subscriber):
+                self.counters["refused: too many subscriptions"] += 1
+                return []
+            self.on_change({"subscribe": filed.hex(), "host": subscriber[0], "port": str(subscriber[1])})
+            self.subscriptions.add(filed, subscriber)
         size = PADDED_BYTES if Mistake.PADDED_RETAINED in self.mistakes else 0
         retained = [Send(copy.ljust(size, b"\0"), subscriber) for _, copy in self.retained.for_filter(text)]
-        return self._answer("subscribe", message, datagram, source, "is subscribed to", text, {"retained": retained})
+        return self._answer(
+            "subscribe", message, datagram, source, now, "is subscribed to", text, {"retained": retained}
+        )
 
     def _unsubscribe(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
         text, subscriber = message.filter, self._subscriber(message, source)
         if text is None or subscriber is None:
             return []
-        removed = self.subscriptions.remove(self._filed_under(text), subscriber)
+        filed = self._filed_under(text)
+        removed = self.subscriptions.has(filed, subscriber)
         if removed:
-            self.on_change({"unsubscribe": text.hex(), "host": subscriber[0], "port": str(subscriber[1])})
+            self.on_change({"unsubscribe": filed.hex(), "host": subscriber[0], "port": str(subscriber[1])})
+            self.subscriptions.remove(filed, subscriber)
         elif Mistake.SILENT_UNSUBSCRIBE in self.mistakes:
             return []
         outcome = "is no longer subscribed to" if removed else "was not subscribed to"
-        return self._answer("unsubscribe", message, datagram, source, outcome, text, {})
+        return self._answer("unsubscribe", message, datagram, source, now, outcome, text, {} if removed else None)
 
     def _create(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
-        created = message.topic is not None and self._is_fit(message.topic)
-        created = created and self.numbers.bind(message, source)
+        name, number = message.topic, message.fields.get(self.numbers.field)
+        created = name is not None and self._is_fit(name) and self.numbers.can_bind(message, source)
+        if created and name is not None and isinstance(number, int):
+            change = {"create": name.hex(), "number": str(number), "host": source[0], "port": str(source[1])}
+            self.on_change(change)
+            self.numbers.bind(source, number, name)
         outcome = "was created" if created else "could not be created"
-        return self._answer("create", message, datagram, source, outcome, message.topic, {})
+        return self._answer("create", message, datagram, source, now, outcome, message.topic, {} if created else None)
 
     def _acknowledged(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
         self.accounts.prove(source, now)
@@ -159,29 +179,34 @@ class Broker:
         message: Message,
         datagram: bytes,
         source: Endpoint,
+        now: int,
         outcome: str,
         topic: bytes | None,
-        duties: dict[str, list[Send]],
+        duties: dict[str, list[Send]] | None,
     ) -> list[Send]:
-        """All duties that a request calls for, in the dialect's order."""
+        """All duties that a request calls for, in the dialect's order; of a refused one (None) only the answers."""
         sends: list[Send] = []
         for duty in self._order[kind]:
             if duty == "ack":
-                ack = self.replies.ack(message, datagram)
+                refusal = self.replies.nak(message) if self.naks and duties is None else None
+                ack = refusal or self.replies.ack(message, datagram)
                 sends += [Send(ack, source)] if ack is not None else []
             elif duty == "status":
                 name = (topic or b"").decode(errors="replace")
                 status = self.replies.status(message, f"The topic {name} {outcome}.")
-                sends += [Send(status, source)] if status is not None else []
+                if status is not None:
+                    self.accounts.await_ack(source, now)
+                    sends.append(Send(status, source))
             else:
-                sends += duties.get(duty, [])
+                sends += (duties or {}).get(duty, [])
         return sends
 
-    def _retain(self, topic: bytes, datagram: bytes) -> None:
-        if self.retained.keep(topic, datagram):
-            self.on_change({"retain": topic.hex(), "datagram": datagram.hex()})
-        else:
+    def _retain(self, topic: bytes, datagram: bytes) -> bool:
+        if not self.retained.has_room(topic, datagram):
             self.counters["refused: retained bytes"] += 1
+            return False
+        self.on_change({"retain": topic.hex(), "datagram": datagram.hex()})
+        return self.retained.keep(topic, datagram)
 
     def _topic_behind(self, message: Message, source: Endpoint) -> bytes | None:
         """The topic where it does not stand in the message."""

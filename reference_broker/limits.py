@@ -32,11 +32,11 @@ class Limits:
 class Account:
     """What one address has sent, received and proven."""
 
-    __slots__ = ("allowance", "proven", "received", "seen_ns", "sent")
+    __slots__ = ("allowance", "awaited", "proven", "received", "seen_ns", "sent")
 
     def __init__(self, allowance: float, now: int) -> None:
         self.allowance, self.seen_ns = allowance, now
-        self.received = self.sent = 0
+        self.received = self.sent = self.awaited = 0
         self.proven = False
 
 
@@ -70,9 +70,16 @@ class Accounts:
         account.received += size
         return True
 
+    def await_ack(self, to: Endpoint, now: int) -> None:
+        """Something was sent that a client acknowledges."""
+        self._of(to[0], now).awaited += 1
+
     def prove(self, source: Endpoint, now: int) -> None:
-        """This address has acknowledged something that we sent it, so it is real."""
-        self._of(source[0], now).proven = True
+        """An ACK came. If one was awaited, the address is real; one out of the blue proves nothing."""
+        account = self._of(source[0], now)
+        if account.awaited:
+            account.awaited -= 1
+            account.proven = True
 
     def allow(self, to: Endpoint, size: int, now: int) -> bool:
         """Whether so many bytes may go to an address; if so they are taken note of."""

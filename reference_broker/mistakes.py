@@ -11,13 +11,29 @@ PADDED_BYTES = 65_000
 class Mistake(StrEnum):
     """Each names what the broker then does."""
 
-    REGEX_FILTERS = "regex-filters"  # colon: `*` becomes `.*` and the rest is a regular expression
-    SILENT_UNSUBSCRIBE = "silent-unsubscribe"  # colon: UNSUBSCRIBE of an unknown filter is never answered
-    PADDED_RETAINED = "padded-retained"  # colon: a retained copy fills a 65,000-byte buffer
-    ONE_TOPIC = "one-topic"  # topicbyte: humidity subscribers are filed under temperature
-    ACK_ACKS = "ack-acks"  # topicbyte: every datagram is acknowledged, ACKs too
-    SHARED_NUMBERS = "shared-numbers"  # topicnumber: two publishers' topics of one number are one
-    SIGNED_LENGTH = "signed-length"  # rolebyte: the length is read as a signed byte, so long texts break
+    REGEX_FILTERS = "regex-filters"
+    SILENT_UNSUBSCRIBE = "silent-unsubscribe"
+    PADDED_RETAINED = "padded-retained"
+    ONE_TOPIC = "one-topic"
+    ACK_ACKS = "ack-acks"
+    SHARED_NUMBERS = "shared-numbers"
+    SIGNED_LENGTH = "signed-length"
+
+    @property
+    def about(self) -> str:
+        """The dialect and what happens, in a sentence."""
+        return _ABOUT[self]
+
+
+_ABOUT = {
+    Mistake.REGEX_FILTERS: "colon: `*` becomes `.*` and the rest of a filter is a regular expression",
+    Mistake.SILENT_UNSUBSCRIBE: "colon: UNSUBSCRIBE of an unknown filter is never answered",
+    Mistake.PADDED_RETAINED: "colon: a retained copy fills a 65,000-byte buffer",
+    Mistake.ONE_TOPIC: "topicbyte: humidity subscribers are filed under temperature",
+    Mistake.ACK_ACKS: "topicbyte: every datagram is acknowledged, ACKs too",
+    Mistake.SHARED_NUMBERS: "topicnumber: two publishers' topics of one number are one",
+    Mistake.SIGNED_LENGTH: "rolebyte: the length is read as a signed byte, so long texts break",
+}
 
 
 class FilterFailure(Exception):

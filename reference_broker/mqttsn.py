@@ -21,7 +21,7 @@ from reference_broker.sending import Endpoint, Send
 GATEWAY_ID = 1
 KEEP_ALIVE_TOLERANCE = 1.5
 MAX_SESSIONS = 10_000
-MAX_TOPIC_IDS = 0xFFFE
+MAX_TOPIC_IDS = 5_000  # of the 65,534 that there are: what one client may have the broker remember
 MAX_UNACKNOWLEDGED = 1_000
 QOS_MINUS_ONE = 3
 NORMAL, PREDEFINED, SHORT = 0, 1, 2
@@ -71,13 +71,22 @@ class Session:
     unacknowledged: dict[int, Unacknowledged] = field(default_factory=dict)
     waiting: dict[int, list[Forward]] = field(default_factory=dict)
     last_message_id: int = 0
+    last_topic_id: int = 0
+    connect: dict[str, Value] = field(default_factory=dict)
+    connected_ns: int = 0
 
     def topic_id(self, topic: bytes) -> int:
         """The id of a topic for this client, a new one if need be; 0 if there are no more."""
-        if topic not in self.topic_ids and len(self.topic_ids) < MAX_TOPIC_IDS:
-            self.topic_ids[topic] = len(self.topic_ids) + 1
-            self.topic_names[self.topic_ids[topic]] = topic
+        if topic not in self.topic_ids and self.last_topic_id < MAX_TOPIC_IDS:
+            self.last_topic_id += 1
+            self.topic_ids[topic] = self.last_topic_id
+            self.topic_names[self.last_topic_id] = topic
         return self.topic_ids.get(topic, 0)
+
+    def forget_topic_id(self, topic_id: int) -> list[Forward]:
+        """The client does not know this id after all; returns what waited for it."""
+        self.topic_ids.pop(self.topic_names.pop(topic_id, b""), None)
+        return self.waiting.pop(topic_id, [])
 
     def next_message_id(self) -> int:
         self.last_message_id = self.last_message_id % 0xFFFF + 1
@@ -153,14 +162,16 @@ class MqttsnBroker(Broker):
             return [self._send("CONNACK", source, return_code=ReturnCode.CONGESTION)]
         known = self.sessions.get(source)
         keep_alive, client_id = message.fields["duration"], message.fields["client_id"]
-        if known is None or message.fields["clean_session"] or known.client_id != client_id:
+        is_resend = known is not None and known.connect == message.fields and now < known.connected_ns + self._retry_ns
+        renews = bool(message.fields["clean_session"]) and not is_resend
+        if known is None or renews or known.client_id != client_id:
             self._forget(source)
-            self.sessions[source] = Session(source, bytes(client_id), int(keep_alive), now)
-        else:
-            known.keep_alive_s, known.seen_ns = int(keep_alive), now
+            known = self.sessions[source] = Session(source, bytes(client_id), int(keep_alive), now)
+            known.connect, known.connected_ns = message.fields, now
+        known.keep_alive_s, known.seen_ns = int(keep_alive), now
         if message.fields["will"]:
             return [self._send("WILLTOPICREQ", source)]
-        self.sessions[source].will = {}
+        known.will = {}
         return [self._send("CONNACK", source, return_code=ReturnCode.ACCEPTED)]
 
     def _will_topic(self, session: Session, message: Message, now: int) -> list[Send]:
@@ -206,9 +217,11 @@ class MqttsnBroker(Broker):
     def _registered(self, session: Session, message: Message, now: int) -> list[Send]:
         self.accounts.prove(session.endpoint, now)
         session.unacknowledged.pop(int(message.fields["message_id"]), None)
-        waiting = session.waiting.pop(int(message.fields["topic_id"]), [])
+        topic_id = int(message.fields["topic_id"])
         if message.fields["return_code"] != ReturnCode.ACCEPTED:
+            session.forget_topic_id(topic_id)
             return []
+        waiting = session.waiting.pop(topic_id, [])
         return [send for forward in waiting for send in self._forward(session, forward, now)]
 
     def _topic_name(self, session: Session | None, message: Message) -> bytes | None:
@@ -234,8 +247,10 @@ class MqttsnBroker(Broker):
         code = ReturnCode.ACCEPTED
         if qos > 1:
             code = ReturnCode.NOT_SUPPORTED
-        elif topic is None or self.subscriptions.index.is_wild(topic):
+        elif topic is None or b"\0" in topic or not self._is_fit(topic) or self.subscriptions.index.is_wild(topic):
             code = ReturnCode.INVALID_TOPIC_ID
+        elif message.retain and not self.retained.has_room(topic, message.payload or b""):
+            code = ReturnCode.CONGESTION
         sends: list[Send] = []
         if code is ReturnCode.ACCEPTED and topic is not None:
             sends += self._distribute(topic, message.payload or b"", qos, bool(message.retain), now)
@@ -251,8 +266,8 @@ class MqttsnBroker(Broker):
         if retain and data:
             self._retain(topic, bytes([qos]) + data)
         elif retain:
-            self.retained.drop(topic)
             self.on_change({"unretain": topic.hex()})
+            self.retained.drop(topic)
         granted: dict[Endpoint, int] = {}
         for text, subscribers in self.subscriptions.matching(topic):
             for endpoint in subscribers:
@@ -264,7 +279,8 @@ class MqttsnBroker(Broker):
         return sends
 
     def _forward(self, session: Session, forward: Forward, now: int) -> list[Send]:
-        if len(session.unacknowledged) >= MAX_UNACKNOWLEDGED:
+        held = len(session.unacknowledged) + sum(map(len, session.waiting.values()))
+        if held >= MAX_UNACKNOWLEDGED:
             self.counters["refused: client does not acknowledge"] += 1
             return []
         is_short = len(forward.topic) == 2
@@ -294,6 +310,7 @@ class MqttsnBroker(Broker):
     def _send_until_acknowledged(self, session: Session, name: str, fields: dict[str, Value], now: int) -> Send:
         message_id = session.next_message_id()
         fields = fields | {"message_id": message_id}
+        self.accounts.await_ack(session.endpoint, now)
         session.unacknowledged[message_id] = Unacknowledged(name, fields, now + self._retry_ns)
         return self._send(name, session.endpoint, **fields)
 
@@ -301,7 +318,8 @@ class MqttsnBroker(Broker):
         if waiting.tries > self._retries:
             self.counters["given up"] += 1
             del session.unacknowledged[message_id]
-            session.waiting.pop(int(waiting.fields["topic_id"]) if waiting.name == "REGISTER" else 0, None)
+            if waiting.name == "REGISTER":
+                session.forget_topic_id(int(waiting.fields["topic_id"]))
             return []
         waiting.tries += 1
         waiting.due_ns = now + self._retry_ns
@@ -311,12 +329,16 @@ class MqttsnBroker(Broker):
 
     def _settled(self, session: Session, message: Message, now: int) -> list[Send]:
         waiting = session.unacknowledged.pop(int(message.fields["message_id"]), None)
-        if waiting is not None:
-            self.accounts.prove(session.endpoint, now)
-        if waiting is not None and message.fields["return_code"] == ReturnCode.INVALID_TOPIC_ID:
-            name = session.topic_names.pop(int(message.fields["topic_id"]), None)
-            session.topic_ids.pop(name or b"", None)
-        return []
+        self.accounts.prove(session.endpoint, now)
+        if waiting is None or message.fields["return_code"] != ReturnCode.INVALID_TOPIC_ID:
+            return []
+        topic_id = int(waiting.fields.get("topic_id", 0))
+        topic = session.topic_names.get(topic_id)
+        if topic is None:
+            return []
+        session.forget_topic_id(topic_id)  # so that it is registered again, and this message follows
+        data, qos = bytes(waiting.fields["data"]), int(waiting.fields["qos"])
+        return self._forward(session, Forward(topic, data, qos, int(waiting.fields["retain"])), now)
 
     # -- subscribing --------------------------------------------------------------------------------------------
 

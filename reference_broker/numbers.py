@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pcap_tools.dialect.spec import TopicsSpec
 from pcap_tools.message import Message
 from reference_broker.sending import Endpoint
@@ -18,19 +20,28 @@ class TopicNumbers:
         self._names: dict[tuple[Endpoint | None, int], bytes] = {}
         self._created: dict[bytes, None] = {}
 
+    @property
+    def field(self) -> str:
+        return self._field or ""
+
     def _key(self, message: Message, source: Endpoint) -> tuple[Endpoint | None, int] | None:
         number = message.fields.get(self._field or "")
         return (None if self._shared else source, number) if isinstance(number, int) else None
 
-    def bind(self, message: Message, source: Endpoint) -> bool:
-        """Take a creation in; the same one again is fine, another name for a bound number is not."""
+    def __iter__(self) -> Iterator[tuple[Endpoint | None, int, bytes]]:
+        for (source, number), name in self._names.items():
+            yield source, number, name
+
+    def can_bind(self, message: Message, source: Endpoint) -> bool:
+        """The same creation again is fine, another name for a bound number is not."""
         key = self._key(message, source)
         if key is None or message.topic is None or len(self._names) >= MAX_NUMBERS:
             return False
-        if self._names.setdefault(key, message.topic) != message.topic:
-            return False
-        self._created[message.topic] = None
-        return True
+        return self._names.get(key, message.topic) == message.topic
+
+    def bind(self, source: Endpoint | None, number: int, name: bytes) -> None:
+        self._names[None if self._shared else source, number] = name
+        self._created[name] = None
 
     def name(self, message: Message, source: Endpoint) -> bytes | None:
         """The name behind the number in a message."""

@@ -53,6 +53,19 @@ class Replies:
             return {number: message.fields[number]}
         return {}
 
+    def nak(self, message: Message) -> bytes | None:
+        """The refusal of a message: what it said, under the dialect's word for no."""
+        name = self._spec.broker.nak
+        if name is None:
+            return None
+        return self._build(name, message.form, _shared(self._layout(name, message.form), message.fields))
+
+    def ack_in_place_of(self, nak: Message, request: str) -> Message:
+        """The ACK that would have come had a request not been refused."""
+        name = self._acks.get(request) or request
+        fields = _shared(self._layout(name, nak.form), nak.fields)
+        return self.codec.message(name, fields, form=nak.form)
+
     def status(self, message: Message, text: str) -> bytes | None:
         """The status message that follows a request, with a sentence in it."""
         name = self._spec.broker.status.get(message.message or "")

@@ -22,14 +22,16 @@ class Retained:
     def __len__(self) -> int:
         return len(self._messages)
 
+    def has_room(self, topic: bytes, datagram: bytes) -> bool:
+        """Whether a message may replace that of its topic."""
+        return self._bytes - self._size(topic) + len(topic) + len(datagram) <= self._max_bytes
+
     def keep(self, topic: bytes, datagram: bytes) -> bool:
         """Replace the message of a topic; false if there is no room for it."""
-        before = self._size(topic)
-        after = len(topic) + len(datagram)
-        if self._bytes - before + after > self._max_bytes:
+        if not self.has_room(topic, datagram):
             return False
+        self._bytes += len(topic) + len(datagram) - self._size(topic)
         self._messages[topic] = datagram
-        self._bytes += after - before
         return True
 
     def drop(self, topic: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What a broker keeps over a restart and a kill -9: retained messages and subscriptions.
+"""What a broker keeps over a restart and a kill -9: retained messages, subscriptions and topic numbers.
 
 The broker tells each change before it returns the ACK that promises it. The server sends that ACK only after
 ``commit``, one for all datagrams that it took from the socket together. A change that cannot be written is refused.
@@ -104,6 +104,9 @@ def changes_of(broker: Broker) -> Iterator[Record]:
     """The changes that would make an empty broker into this one. Sessions are not kept: their clients connect anew."""
     for topic, datagram in broker.retained:
         yield {"retain": topic.hex(), "datagram": datagram.hex()}
+    for source, number, name in broker.numbers:
+        host, port = source or ("127.0.0.1", 0)  # numbers that all publishers share belong to nobody
+        yield {"create": name.hex(), "number": str(number), "host": host, "port": str(port)}
     if broker.dialect.spec.broker.sessions == "none":
         for text, (host, port) in broker.subscriptions:
             yield {"subscribe": text.hex(), "host": host, "port": str(port)}
@@ -115,6 +118,8 @@ def restore(broker: Broker, change: Record) -> bool:
         return broker.retained.keep(bytes.fromhex(change["retain"]), bytes.fromhex(change["datagram"]))
     if "unretain" in change:
         broker.retained.drop(bytes.fromhex(change["unretain"]))
+    elif "create" in change:
+        broker.numbers.bind(_endpoint(change), int(change["number"]), bytes.fromhex(change["create"]))
     elif "subscribe" in change:
         return broker.subscriptions.add(bytes.fromhex(change["subscribe"]), _endpoint(change))
     else:

@@ -33,14 +33,25 @@ class Subscriptions:
             for endpoint in subscribers.elements():
                 yield text, endpoint
 
+    def has(self, text: bytes, endpoint: Endpoint) -> bool:
+        return endpoint in self._by_filter.get(text, ())
+
+    def adds(self, text: bytes, endpoint: Endpoint) -> bool:
+        """Whether one more subscription would be more than there is."""
+        return self._copies == "per-subscription" or not self.has(text, endpoint)
+
+    def is_full_for(self, endpoint: Endpoint) -> bool:
+        """Whether a limit forbids this endpoint one more subscription."""
+        of_endpoint = self._by_endpoint.get(endpoint, 0)
+        return len(self) >= self._limits.subscriptions or of_endpoint >= self._limits.subscriptions_by_source
+
     def add(self, text: bytes, endpoint: Endpoint) -> bool:
         """Subscribe; false if a limit forbids it."""
-        subscribers = self._by_filter.get(text)
-        if subscribers and endpoint in subscribers and self._copies != "per-subscription":
+        if not self.adds(text, endpoint):
             return True
-        full = len(self) >= self._limits.subscriptions
-        if full or self._by_endpoint[endpoint] >= self._limits.subscriptions_by_source:
+        if self.is_full_for(endpoint):
             return False
+        subscribers = self._by_filter.get(text)
         if subscribers is None:
             subscribers = self._by_filter[text] = Counter()
             self.index.add(text)

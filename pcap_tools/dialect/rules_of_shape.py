@@ -123,6 +123,8 @@ def _check_references(spec: DialectSpec, findings: Findings) -> None:
         findings.known(("topics", "number"), spec.topics.number, fields, "field")
     if spec.topics.named_by:
         findings.known(("topics", "named_by"), spec.topics.named_by, messages, "message")
+    if spec.broker.nak:
+        findings.known(("broker", "nak"), spec.broker.nak, messages, "message")
     if spec.broker.subscriber_port:
         findings.known(("broker", "subscriber_port"), spec.broker.subscriber_port, fields, "field")
 

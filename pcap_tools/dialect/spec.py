@@ -166,6 +166,7 @@ class BrokerSpec(Table):
     copies: Literal["per-filter", "per-subscriber", "per-subscription"] = "per-subscriber"
     retained: Literal["none", "exact", "matching"] = "none"
     status: dict[str, str] = {}
+    nak: str | None = None
     subscriber_port: str | None = None
     forward_from: Literal["broker", "ephemeral"] = "broker"
     sessions: Literal["none", "mqtt-sn"] = "none"

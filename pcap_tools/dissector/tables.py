@@ -6,7 +6,7 @@ Lua string; the same dialects give the same text, byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from pcap_tools.dialect.program import Charset, Counts, Dialect, Extent, Form, Kind, Layout, Prefix, Step, Value
@@ -14,7 +14,7 @@ from pcap_tools.dialect.spec import DialectSpec, ForwardSpec, MessageSpec
 
 EXACT = 10**15  # numbers from here on are strings of digits in Lua, whose doubles end at 2^53
 
-_Lua: TypeAlias = "str | bytes | int | float | bool | list[_Lua] | dict[str, _Lua] | dict[int, _Lua] | None"
+_Lua: TypeAlias = "str | bytes | int | float | bool | Sequence[_Lua] | Mapping[str, _Lua] | Mapping[int, _Lua] | None"
 
 _CHARSETS = {Charset.ASCII: "ascii", Charset.UTF8: "utf8", Charset.JAVA: "java"}
 _EXTENTS = {Extent.UNTIL: "until", Extent.PREFIX: "prefix", Extent.REST: "rest"}
@@ -114,7 +114,7 @@ def _step(step: Step) -> dict[str, _Lua]:
         "optional": step.optional or None,
         "guard": None if step.guard is None else [_value(value) for value in step.guard],
         "allowed": None if step.allowed is None else [_value(value) for value in step.allowed],
-        "names": {value: name for value, name in step.names} or None,
+        "names": dict(step.names) or None,
         "counts": _COUNTS.get(step.counts),
         "span_first": step.span[0] + 1 if spans else None,
         "span_last": step.span[1] + 1 if spans else None,
@@ -132,14 +132,14 @@ def _policy(spec: DialectSpec) -> dict[str, _Lua]:
         "topics": {
             "kind": spec.topics.kind,
             "separator": spec.topics.separator,
-            "wildcards": {mark: span for mark, span in spec.topics.wildcards.items()} or None,
+            "wildcards": dict(spec.topics.wildcards) or None,
             "case_sensitive": spec.topics.case_sensitive,
             "number": spec.topics.number,
             "named_by": spec.topics.named_by,
         },
         "broker": {
             "forward": {message: _forward(how) for message, how in spec.broker.forward.items()},
-            "order": {request: list(duties) for request, duties in spec.broker.order.items()},
+            "order": {str(request): list(duties) for request, duties in spec.broker.order.items()},
             "copies": spec.broker.copies,
             "retained": spec.broker.retained,
             "subscriber_port": spec.broker.subscriber_port,
@@ -171,9 +171,9 @@ def _lua(value: _Lua) -> str:
         return repr(value)
     if isinstance(value, str | bytes):
         return quoted(value)
-    if isinstance(value, list):
+    if isinstance(value, Sequence):
         return "{ " + ", ".join(map(_lua, value)) + " }" if value else "{}"
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return "{ " + ", ".join(_entries(value)) + " }" if value else "{}"
     return "nil"
 
@@ -189,5 +189,28 @@ def _key(key: str | int) -> str:
 
 
 _KEYWORDS = frozenset(
-    "and break do else elseif end false for function goto if in local nil not or repeat return then true until while".split()
+    [
+        "and",
+        "break",
+        "do",
+        "else",
+        "elseif",
+        "end",
+        "false",
+        "for",
+        "function",
+        "goto",
+        "if",
+        "in",
+        "local",
+        "nil",
+        "not",
+        "or",
+        "repeat",
+        "return",
+        "then",
+        "true",
+        "until",
+        "while",
+    ]
 )

@@ -5,12 +5,25 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from pcap_tools import Codec, UsageError
+from pcap_tools.codec import Codec
 from pcap_tools.dialect import Dialect
 from pcap_tools.dialect.program import Charset, Counts, Extent, Form, Kind, Layout, Step, Value
+from pcap_tools.errors import UsageError
 from pcap_tools.message import Message
 
-_TEXTS = ["", "a", "home/room/light", "temp", "14C\u00b0", "a b", "x=1;2,3", "sub", "\u20ac\U0001f600", "0042", "0" * 130]
+_TEXTS = [
+    "",
+    "a",
+    "home/room/light",
+    "temp",
+    "14C\u00b0",
+    "a b",
+    "x=1;2,3",
+    "sub",
+    "\u20ac\U0001f600",
+    "0042",
+    "0" * 130,
+]
 _ODD_BYTES = [0, 1, 2, 7, 10, 32, 48, 58, 127, 128, 160, 192, 224, 237, 240, 244, 255]
 
 

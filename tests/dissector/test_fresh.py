@@ -19,9 +19,7 @@ from tests.dissector.tshark import DISSECTOR, ROOT
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     run = [sys.executable, "-m", "cli.main", "dissector", *arguments]
-    return subprocess.run(
-        run, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, **environment}
-    )
+    return subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, **environment})
 
 
 def test_the_committed_file_is_up_to_date() -> None:
@@ -54,7 +52,10 @@ def test_install_goes_where_tshark_looks(tmp_path: Path) -> None:
     found = subprocess.run(
         ["tshark", "-G", "protocols"], capture_output=True, text=True, check=True, env={**os.environ, **clean}
     )
-    assert "\tpubsub\tpubsub\n" in found.stdout.lower().replace("publish/subscribe\t", "\t", 1) or "\tpubsub" in found.stdout
+    assert (
+        "\tpubsub\tpubsub\n" in found.stdout.lower().replace("publish/subscribe\t", "\t", 1)
+        or "\tpubsub" in found.stdout
+    )
 
 
 def test_text_of_a_dialect_cannot_leave_its_string() -> None:

@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 import pytest
 
-from pcap_tools import Codec
+from pcap_tools.codec import Codec
+from pcap_tools.dialect import builtin_names
 from pcap_tools.dialect.program import Value
 from pcap_tools.dissector import write_dissector
 from pcap_tools.message import Message
 from tests.dissector.datagrams import generated
 from tests.vectors import dialect_of, load_vectors, own_dialect_names
-
-from pcap_tools.dialect import builtin_names
 
 LUAS = ("lua5.2", "lua5.3", "lua5.4")
 DRIVER = Path(__file__).with_name("run_vectors.lua")
@@ -71,12 +70,13 @@ def _parse(words: list[str]) -> Decoded:
         fields[name] = int(value) if kind == "n" else bytes.fromhex(value[1:])
         first, last = span.split("-")
         ranges[name] = (int(first), int(last))
-    texts = [None if text == "-" else bytes.fromhex(text[1:]) for text in (topic, filter_, payload)]
     return Decoded(
         form,
         None if message == "-" else message,
         None if meaning == "-" else meaning,
-        *texts,
+        _bytes(topic),
+        _bytes(filter_),
+        _bytes(payload),
         None if retain == "-" else retain == "true",
         int(padding),
         None if error == "-" else error,
@@ -84,6 +84,10 @@ def _parse(words: list[str]) -> Decoded:
         fields,
         ranges,
     )
+
+
+def _bytes(text: str) -> bytes | None:
+    return None if text == "-" else bytes.fromhex(text[1:])
 
 
 def expected(message: Message) -> Decoded:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pcap_tools import Codec
+from pcap_tools.codec import Codec
 from pcap_tools.dialect import load_dialect
 from tests.dissector.tshark import fields_of, pdml, run_tshark, udp_packet, write_pcap
 
@@ -48,7 +48,11 @@ def packets() -> list[bytes]:
             if layout.message == ENCAPSULATED:
                 continue
             for _ in range(PER_MESSAGE):
-                fields = {step.name: _value(step.name, rng) for step in layout.steps if step.name not in ("mark", "length", "type")}
+                fields = {
+                    step.name: _value(step.name, rng)
+                    for step in layout.steps
+                    if step.name not in ("mark", "length", "type")
+                }
                 for step in layout.steps:
                     if step.guard is not None:
                         fields[step.name] = int(step.guard[0])
@@ -76,9 +80,7 @@ def test_the_same_fields_as_wiresharks_own_dissector(tmp_path: Path) -> None:
     frames = [(n * 0.01, udp_packet(raw, ("10.0.0.1", 9), ("10.0.0.2", PORT))) for n, raw in enumerate(datagrams)]
     capture = write_pcap(tmp_path / "mqttsn.pcap", frames)
     home = tmp_path / "home"
-    judged = list(
-        pdml(capture, "-d", f"udp.port=={PORT},mqttsn", home=home, script=None, prefix="mqttsn")
-    )
+    judged = list(pdml(capture, "-d", f"udp.port=={PORT},mqttsn", home=home, script=None, prefix="mqttsn"))
     ours = list(pdml(capture, "-d", f"udp.port=={PORT},pubsub_mqttsn", home=home))
     compared = dict.fromkeys(SAME, 0)
     for datagram, judge, mine in zip(datagrams, judged, ours, strict=True):

@@ -23,18 +23,36 @@ class Tracked:
     def __init__(self, capture: Path, folder: Path, names: tuple[str, ...], options: tuple[str, ...]) -> None:
         wanted = [name if name.startswith("_ws") else f"pubsub.{name}" for name in names]
         rows = fields_of(capture, *wanted, home=folder / "home", options=list(options))
-        self.values = {(name, number): row[place] for number, row in enumerate(rows, 1) for place, name in enumerate(names)}
+        self.values = {
+            (name, number): row[place] for number, row in enumerate(rows, 1) for place, name in enumerate(names)
+        }
 
     def __getitem__(self, key: tuple[str, int]) -> str:
         return self.values[key]
 
 
-NAMES = (
-    "ack_in ack_to ack_time ack_quality resend_of copy_of forward_of forwarded_in fanout subscribed_in topic_name"
-).split()
-EXPERTS = (
-    "resend resend_differs unsolicited_ack unexpected_forward unknown_subscriber no_ack wildcard_in_topic"
-).split()
+NAMES = [
+    "ack_in",
+    "ack_to",
+    "ack_time",
+    "ack_quality",
+    "resend_of",
+    "copy_of",
+    "forward_of",
+    "forwarded_in",
+    "fanout",
+    "subscribed_in",
+    "topic_name",
+]
+EXPERTS = [
+    "resend",
+    "resend_differs",
+    "unsolicited_ack",
+    "unexpected_forward",
+    "unknown_subscriber",
+    "no_ack",
+    "wildcard_in_topic",
+]
 
 
 def track(talk: Talk, folder: Path, *, passes: int = 2) -> Tracked:

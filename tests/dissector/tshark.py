@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import pack
-from xml.etree import ElementTree  # noqa: S405 - what tshark itself wrote
+from xml.etree import ElementTree
 
 import pytest
 
@@ -39,7 +39,13 @@ def run_tshark(
     if script is not None:
         command += ["-X", f"lua_script:{script}"]
         command += [part for argument in arguments for part in ("-X", f"lua_script1:{argument}")]
-    clean = {**os.environ, "HOME": str(home), "WIRESHARK_CONFIG_DIR": str(home), "LC_ALL": "C.UTF-8", **(environment or {})}
+    clean = {
+        **os.environ,
+        "HOME": str(home),
+        "WIRESHARK_CONFIG_DIR": str(home),
+        "LC_ALL": "C.UTF-8",
+        **(environment or {}),
+    }
     done = subprocess.run([*command, *options], capture_output=True, check=False, env=clean, timeout=280)
     problems = [line for line in done.stderr.decode(errors="replace").splitlines() if "Running as user" not in line]
     assert done.returncode == 0, problems
@@ -47,7 +53,9 @@ def run_tshark(
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
-def fields_of(capture: Path, *names: str, home: Path, options: Sequence[str] = (), **settings: object) -> list[list[str]]:
+def fields_of(
+    capture: Path, *names: str, home: Path, options: Sequence[str] = (), **settings: object
+) -> list[list[str]]:
     """One row a frame, one column a field; repeated values are joined with commas."""
     wanted = [part for name in names for part in ("-e", name)]
     text = run_tshark(capture, *options, "-T", "fields", *wanted, home=home, **settings)  # type: ignore[arg-type]
@@ -99,7 +107,9 @@ def udp_packet(payload: bytes, source: Address, target: Address, ip_id: int = 1)
     return pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), ip_id, 0, 64, 17, 0) + addresses + udp
 
 
-def write_pcap(path: Path, frames: Sequence[tuple[float, bytes]], link_type: int = RAW_IP, snaplen: int = 262144) -> Path:
+def write_pcap(
+    path: Path, frames: Sequence[tuple[float, bytes]], link_type: int = RAW_IP, snaplen: int = 262144
+) -> Path:
     """Frames with their times in seconds."""
     with path.open("wb") as out:
         out.write(pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, snaplen, link_type))

@@ -4,7 +4,8 @@ import pytest
 
 from pcap_tools import Codec, load_dialect
 from pcap_tools.dialect import builtin_names
-from reference_broker import Broker, Endpoint, Limits, Mistake, broker_for
+from reference_broker import Broker, Endpoint, Limits, Mistake, broker_for, client_for
+from reference_broker.requests import EventKind
 
 PUBLISHER, SUBSCRIBER, OTHER = ("10.0.0.2", 50002), ("10.0.0.3", 50003), ("10.0.0.4", 50004)
 Sent = list[tuple[bytes, Endpoint]]
@@ -175,6 +176,24 @@ def test_topicnumber_says_so_when_a_request_fails() -> None:
     assert "cannot be subscribed to" in bench.say(SUBSCRIBER, "SUBSCRIPTION", text="nothing")[-1]
     assert "was not subscribed to" in bench.say(SUBSCRIBER, "UNSUBSCRIPTION", text="nothing")[-1]
     assert "could not be published" in bench.say(PUBLISHER, "PUBLICATION", topic_number=3, text="x")[-1]
+
+
+def test_topicnumber_refuses_with_a_nak_only_when_told_to() -> None:
+    bench = Bench("topicnumber")
+    bench.broker.naks = True
+    request = bench.codec.build(bench.codec.message("SUBSCRIPTION", text="nothing"))
+    refusal, _ = bench.send(request, SUBSCRIBER)
+    assert refusal == (b"\x01" + request[1:], SUBSCRIBER)
+    assert bench.say(PUBLISHER, "CREATION", topic_number=1, text="news")[0] == "ACK -> 50002"
+
+
+def test_topicnumber_a_client_takes_a_nak_for_a_refusal() -> None:
+    bench, client = Bench("topicnumber"), client_for(load_dialect("topicnumber"), ("10.0.0.1", 50003))
+    bench.broker.naks = True
+    (sent,) = client.subscribe(b"nothing", now=0)
+    refusal, _ = bench.send(sent.datagram, SUBSCRIBER)
+    _, (event, *_) = client.handle(refusal[0], ("10.0.0.1", 50003), now=1)
+    assert (event.kind, event.topic) == (EventKind.REFUSED, b"nothing")
 
 
 def test_topicnumber_numbers_belong_to_their_publisher() -> None:

@@ -5,7 +5,7 @@ if not ts.proto then
 end
 local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
 local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
-local parties, messages = ts.parties, ts.messages
+local parties, messages, statistics = ts.parties, ts.messages, ts.statistics
 local floor, has_gui = math.floor, gui_enabled()
 
 -- Where a frame was captured, for finding copies. These need a tree; the one first pass that has none is that of
@@ -24,7 +24,7 @@ local first_offset -- of absolute to relative time: differs behind a time refere
 function proto.init()
     has_tree, first_offset = nil, nil
     tracking.reset()
-    ts.statistics.reset()
+    statistics.reset()
 end
 
 -- Numbers from Wireshark are floats in Lua 5.3 and later; 3.0 would be shown as such.
@@ -193,8 +193,9 @@ local function dissect(tvb, pinfo, root, wanted)
     local columns = pinfo.cols
     columns.protocol = dialect.name
     columns.info = ts.info(m, frame, visited)
-    if ts.statistics.wanted then
-        ts.statistics.take(dialect, m, frame, pinfo)
+    if statistics.wanted then
+        local source, target = both_ends(pinfo)
+        statistics.take(dialect, m, frame, source.endpoint, target.endpoint)
     end
     local ids = ts.experts_of(m, frame, visited)
     if ids or root:referenced(pubsub) then
