@@ -42,6 +42,7 @@ endif
 bench: setup ## benchmarks beside the tools one would use instead (minutes)
 	$(BIN)/python -m benchmarks.decode
 	$(BIN)/python -m benchmarks.dissector
+	$(BIN)/python -m benchmarks.broker
 
 fuzz: setup ## a million hostile datagrams at each dialect's broker, 100,000 at each live socket (an hour)
 	TOPICSHARK_FUZZ=1000000 $(BIN)/pytest -n 2 -k fuzz --timeout 3600

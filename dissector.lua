@@ -2114,15 +2114,17 @@ local COLUMNS = {
     "link", -- of a request its ACK's frame (0: none yet), of an ACK the request's frame
     "quality", -- of the match, on the ACK
     "ack_time", -- seconds from request to ACK, on the ACK
+    "marked", -- true where any of the columns below has a value: one look for the common case
     "resend_of",
     "resend_differs", -- true where a resend is not the same bytes
     "copy_of",
-    "forward_of",
-    "next_forward", -- of a publish or forward: the next forward of the same publish
-    "due", -- how many it should have by the subscriptions seen
-    "subscribed_in",
     "unexpected", -- a forward that no subscription explains: "filter" or "subscriber"
     "topic_name", -- the name behind a topic number
+    -- not marked:
+    "forward_of",
+    "next_forward", -- of a publish or forward: the next forward of the same publish
+    "due", -- how many forwards a publish should have by the subscriptions seen
+    "subscribed_in",
     "wants_no_ack", -- a request with the id 0
 }
 
@@ -2133,6 +2135,11 @@ function results.reset()
 end
 
 results.reset()
+
+-- Note something out of the ordinary.
+function results.mark(column, frame, value)
+    results[column][frame], results.marked[frame] = value, true
+end
 
 -- How many forwards a publish has.
 function results.fanout(publish)
@@ -2208,6 +2215,7 @@ local ts = ...
 local parties = {}
 ts.parties = parties
 
+local ENOUGH_VOTES = 1000
 local TO, FROM = "to the broker", "from the broker"
 parties.TO, parties.FROM = TO, FROM
 
@@ -2247,11 +2255,9 @@ function parties.new()
 end
 
 local function vote(known, party)
-    local brokers = known.brokers
-    local votes = brokers[party]
-    brokers[party] = (votes or 0) + 1
-    if not votes then
-        known.hosts[party.address] = true
+    local votes = known.brokers[party] or 0
+    if votes < ENOUGH_VOTES then
+        known.brokers[party], known.hosts[party.address] = votes + 1, true
     end
 end
 
@@ -2592,7 +2598,7 @@ function acks.request(queue, m, frame, now, may_resend)
     local before = may_resend and queue.same[m.identity]
     if before and not before.done and before.m.layout.message == m.layout.message then
         before.sends, before.last_frame = before.sends + 1, frame
-        results.resend_of[frame] = before.frame
+        results.mark("resend_of", frame, before.frame)
         if m.bytes ~= before.m.bytes then
             results.resend_differs[frame] = true
         end
@@ -2649,7 +2655,9 @@ local function settle(request, frame, now, quality)
     request.acks = request.acks + 1
     request.queue.answered = request
     results.link[frame], results.ack_time[frame] = request.frame, now - request.time
-    results.quality[frame] = quality
+    if quality ~= "exact" then
+        results.quality[frame] = quality
+    end
     if request.acks == 1 then
         results.link[request.frame] = frame
         if request.last_frame then
@@ -2678,6 +2686,9 @@ end
 -- The oldest request that fits, and whether there is another one.
 local function candidates(queue, ack)
     local oldest = nil
+    if queue.size == 0 then
+        return nil, false
+    end
     for place = queue.first, queue.last do
         local request = queue[place]
         if not request.done and fits(ack, request) then
@@ -2964,7 +2975,7 @@ function forwards.forward(state, subs, content, topic, endpoint, frame)
         end
     end
     if not is_subscribed then
-        results.unexpected[frame] = subs.known[endpoint] and "filter" or "subscriber"
+        results.mark("unexpected", frame, subs.known[endpoint] and "filter" or "subscriber")
     end
     return publish and give(state, publish, endpoint, frame)
 end
@@ -3106,7 +3117,7 @@ end
 local function on_publish(session, dialect, broker, m, frame, from, asked, is_resend)
     local topic, names, content = topic_of(session, dialect, m, from, true)
     if names then
-        results.topic_name[frame] = names[#names]
+        results.mark("topic_name", frame, names[#names])
     end
     local due = broker.subs.matched[topic] or subscriptions.due(broker.subs, topic, names)
     local keeps = m.retain and dialect.broker.retained ~= "none"
@@ -3116,7 +3127,7 @@ end
 local function on_forward(session, dialect, broker, m, frame, to)
     local topic, names, content = topic_of(session, dialect, m, to, false)
     if names then
-        results.topic_name[frame] = names[#names]
+        results.mark("topic_name", frame, names[#names])
     end
     local served = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame)
     if served and served.queue and broker.guess then
@@ -3388,13 +3399,12 @@ local UNEXPECTED = { filter = "unexpected_forward", subscriber = "unknown_subscr
 -- The ids that apply to this message, as a list; nil for none, which is the common case. `later` is true once the whole
 -- capture was seen.
 function ts.experts_of(m, frame, later)
-    local error, is_copy = m.error, results.copy_of[frame]
-    local resend, unexpected = results.resend_of[frame], results.unexpected[frame]
-    local is_ack = m.layout.meaning == "ack"
-    local unanswered = results.link[frame] == 0 and (later or is_ack)
-    if not (error or is_copy or resend or unexpected or unanswered or m.has_wildcard) then
+    local error, is_ack = m.error, m.layout.meaning == "ack"
+    local unanswered = (later or is_ack) and results.link[frame] == 0
+    if not (error or unanswered or m.has_wildcard or results.marked[frame]) then
         return nil
     end
+    local is_copy, resend, unexpected = results.copy_of[frame], results.resend_of[frame], results.unexpected[frame]
     local ids = {}
     if error then
         ids[1] = error:gsub("-", "_")
@@ -3497,31 +3507,43 @@ local function line_of(m)
     return line
 end
 
+-- What is out of the ordinary.
+local function about_past(m, frame)
+    local name, resend, copy = results.topic_name[frame], results.resend_of[frame], results.copy_of[frame]
+    local past = name and " (" .. shown(name) .. ")" or ""
+    if resend then
+        past = past .. " [resend of " .. text_of(resend) .. "]"
+    end
+    if copy then
+        past = past .. " [copy of " .. text_of(copy) .. "]"
+    end
+    if m.error then
+        past = past .. " [" .. m.error .. " at byte " .. m.error_offset .. "]"
+    end
+    return past
+end
+
 -- The line for a message. `later` is true once the whole capture was seen.
 function ts.info(m, frame, later)
     local line = m.line or line_of(m)
-    local due, forward, name = results.due[frame], results.forward_of[frame], results.topic_name[frame]
-    if name then
-        line = line .. " (" .. shown(name) .. ")"
+    if results.marked[frame] or m.error then
+        line = line .. about_past(m, frame)
     end
-    if due then
-        line = line .. about_forwards(frame, due, later)
-    elseif forward then
-        line = line .. " [forward of " .. text_of(forward) .. "]"
-    elseif m.layout.meaning == "ack" then
+    local meaning = m.layout.meaning
+    if meaning == "ack" then
         local link = results.link[frame]
         if link then
             line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. text_of(link) .. "]")
         end
-    end
-    if results.resend_of[frame] then
-        line = line .. " [resend of " .. text_of(results.resend_of[frame]) .. "]"
-    end
-    if results.copy_of[frame] then
-        line = line .. " [copy of " .. text_of(results.copy_of[frame]) .. "]"
-    end
-    if m.error then
-        line = line .. " [" .. m.error .. " at byte " .. m.error_offset .. "]"
+    elseif meaning == "publish" or meaning == "deliver" then
+        local forward = results.forward_of[frame]
+        if forward then
+            return line .. " [forward of " .. text_of(forward) .. "]"
+        end
+        local due = results.due[frame]
+        if due then
+            return line .. about_forwards(frame, due, later)
+        end
     end
     return line
 end
@@ -3637,7 +3659,7 @@ local function add_ack(tree, frame, is_ack)
         return
     elseif is_ack then
         add_frame(tree, fields.ack_to, link)
-        tree:add(fields.ack_quality, results.quality[frame]):set_generated()
+        tree:add(fields.ack_quality, results.quality[frame] or "exact"):set_generated()
         add_time(tree, results.ack_time[frame])
     else
         add_frame(tree, fields.ack_in, link)
@@ -3898,7 +3920,7 @@ local function take_request(m, frame, source, target)
 end
 
 local function take_ack(m, frame, source, target)
-    local time, quality = results.ack_time[frame], results.quality[frame]
+    local time, quality = results.ack_time[frame], results.quality[frame] or "exact"
     if not time then
         return
     end
@@ -4093,13 +4115,10 @@ local whole = rawget(math, "tointeger") or function(number)
     return number
 end
 
--- Seconds since the first frame, also behind a time reference of the user's. Relative times are exact to nanoseconds,
+-- In Wireshark: seconds since the first frame, also behind a time reference of the user's. Relative times are exact to nanoseconds,
 -- absolute ones as doubles are not.
 local function time_of(pinfo)
     local relative = pinfo.rel_ts
-    if not has_gui then
-        return relative
-    end
     local offset = pinfo.abs_ts - relative
     first_offset = first_offset or offset
     local moved = offset - first_offset
@@ -4110,8 +4129,8 @@ local function time_of(pinfo)
 end
 
 local function both_ends(pinfo)
-    local from = parties.at(tostring(pinfo.src), whole(pinfo.src_port))
-    return from, parties.at(tostring(pinfo.dst), whole(pinfo.dst_port))
+    local at = parties.at
+    return at(tostring(pinfo.src), whole(pinfo.src_port)), at(tostring(pinfo.dst), whole(pinfo.dst_port))
 end
 
 -- -- which dialect ---------------------------------------------------------------------------------------------------
@@ -4206,19 +4225,13 @@ local function last_value(extract)
 end
 
 -- Only cooked captures and files with interfaces can hold copies.
-local function find_copy(data, frame, now, pinfo, from, to)
-    if has_tree == nil then
-        has_tree = frame_number() ~= nil
-    end
-    local kind, interface = packet_type(), interface_id()
+local function find_copy(data, frame, now, pinfo, from, to, kind, interface)
     local place
-    if not has_tree then
-        place = pinfo.p2p_dir .. ""
-    elseif kind or interface then
+    if has_tree then
         local index = kind and interface_index() or interface
         place = (kind and kind.value or "") .. "/" .. (index and index.value or "")
     else
-        return nil
+        place = pinfo.p2p_dir .. ""
     end
     local key = from.endpoint .. ">" .. to.endpoint .. ">" .. requests.short(data)
     return copies.copy_of(key, frame, now, place, last_value(ip_id) or last_value(fragment_id))
@@ -4228,11 +4241,18 @@ local function track(dialect, m, data, frame, pinfo, from, to)
     if icmp() or icmpv6() then
         return -- quoted inside an ICMP error: not a datagram
     end
-    local now = time_of(pinfo)
-    local copy = find_copy(data, frame, now, pinfo, from, to)
-    if copy then
-        results.copy_of[frame] = copy
-    elseif not m.error then
+    local now = has_gui and time_of(pinfo) or pinfo.rel_ts
+    if has_tree == nil then
+        has_tree = frame_number() ~= nil
+    end
+    local kind, interface = packet_type(), interface_id()
+    if kind or interface or not has_tree then
+        local copy = find_copy(data, frame, now, pinfo, from, to, kind, interface)
+        if copy then
+            return results.mark("copy_of", frame, copy)
+        end
+    end
+    if not m.error then
         tracking.message(dialect, m, frame, now, from, to)
     end
 end

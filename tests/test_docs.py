@@ -13,11 +13,29 @@ from pydantic import BaseModel
 from pcap_tools.dialect import spec
 from tests.conftest import REPO
 
-DOCS = sorted((REPO / "docs").glob("*.md"))
+DOCS = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
 def command_blocks(page: Path) -> list[str]:
-    return re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.M | re.S)
+    """All but the README's, which set up a whole machine: those are what `make test` on a fresh one does."""
+    return blocks(page, "sh") if page.name != "README.md" else []
+
+
+@pytest.mark.parametrize("page", [page for page in DOCS if blocks(page, "python")], ids=lambda page: page.name)
+def test_the_python_of_a_page_runs_and_prints_what_its_comments_say(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page, "python"):
+        environment = {**os.environ, "PYTHONPATH": str(REPO)}
+        done = subprocess.run(
+            [sys.executable, "-c", block], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+        for promised in re.findall(r"print\(.*\)\s+# ([A-Za-z].*)$", block, re.M):
+            if "the forward" not in promised:
+                assert promised in done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("page", [page for page in DOCS if command_blocks(page)], ids=lambda page: page.name)

@@ -11,15 +11,17 @@ local COLUMNS = {
     "link", -- of a request its ACK's frame (0: none yet), of an ACK the request's frame
     "quality", -- of the match, on the ACK
     "ack_time", -- seconds from request to ACK, on the ACK
+    "marked", -- true where any of the columns below has a value: one look for the common case
     "resend_of",
     "resend_differs", -- true where a resend is not the same bytes
     "copy_of",
-    "forward_of",
-    "next_forward", -- of a publish or forward: the next forward of the same publish
-    "due", -- how many it should have by the subscriptions seen
-    "subscribed_in",
     "unexpected", -- a forward that no subscription explains: "filter" or "subscriber"
     "topic_name", -- the name behind a topic number
+    -- not marked:
+    "forward_of",
+    "next_forward", -- of a publish or forward: the next forward of the same publish
+    "due", -- how many forwards a publish should have by the subscriptions seen
+    "subscribed_in",
     "wants_no_ack", -- a request with the id 0
 }
 
@@ -30,6 +32,11 @@ function results.reset()
 end
 
 results.reset()
+
+-- Note something out of the ordinary.
+function results.mark(column, frame, value)
+    results[column][frame], results.marked[frame] = value, true
+end
 
 -- How many forwards a publish has.
 function results.fanout(publish)

@@ -4,6 +4,7 @@ local ts = ...
 local parties = {}
 ts.parties = parties
 
+local ENOUGH_VOTES = 1000
 local TO, FROM = "to the broker", "from the broker"
 parties.TO, parties.FROM = TO, FROM
 
@@ -43,11 +44,9 @@ function parties.new()
 end
 
 local function vote(known, party)
-    local brokers = known.brokers
-    local votes = brokers[party]
-    brokers[party] = (votes or 0) + 1
-    if not votes then
-        known.hosts[party.address] = true
+    local votes = known.brokers[party] or 0
+    if votes < ENOUGH_VOTES then
+        known.brokers[party], known.hosts[party.address] = votes + 1, true
     end
 end
 

@@ -65,7 +65,7 @@ function acks.request(queue, m, frame, now, may_resend)
     local before = may_resend and queue.same[m.identity]
     if before and not before.done and before.m.layout.message == m.layout.message then
         before.sends, before.last_frame = before.sends + 1, frame
-        results.resend_of[frame] = before.frame
+        results.mark("resend_of", frame, before.frame)
         if m.bytes ~= before.m.bytes then
             results.resend_differs[frame] = true
         end
@@ -122,7 +122,9 @@ local function settle(request, frame, now, quality)
     request.acks = request.acks + 1
     request.queue.answered = request
     results.link[frame], results.ack_time[frame] = request.frame, now - request.time
-    results.quality[frame] = quality
+    if quality ~= "exact" then
+        results.quality[frame] = quality
+    end
     if request.acks == 1 then
         results.link[request.frame] = frame
         if request.last_frame then
@@ -151,6 +153,9 @@ end
 -- The oldest request that fits, and whether there is another one.
 local function candidates(queue, ack)
     local oldest = nil
+    if queue.size == 0 then
+        return nil, false
+    end
     for place = queue.first, queue.last do
         local request = queue[place]
         if not request.done and fits(ack, request) then

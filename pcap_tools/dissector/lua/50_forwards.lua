@@ -124,7 +124,7 @@ function forwards.forward(state, subs, content, topic, endpoint, frame)
         end
     end
     if not is_subscribed then
-        results.unexpected[frame] = subs.known[endpoint] and "filter" or "subscriber"
+        results.mark("unexpected", frame, subs.known[endpoint] and "filter" or "subscriber")
     end
     return publish and give(state, publish, endpoint, frame)
 end

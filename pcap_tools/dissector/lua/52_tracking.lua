@@ -132,7 +132,7 @@ end
 local function on_publish(session, dialect, broker, m, frame, from, asked, is_resend)
     local topic, names, content = topic_of(session, dialect, m, from, true)
     if names then
-        results.topic_name[frame] = names[#names]
+        results.mark("topic_name", frame, names[#names])
     end
     local due = broker.subs.matched[topic] or subscriptions.due(broker.subs, topic, names)
     local keeps = m.retain and dialect.broker.retained ~= "none"
@@ -142,7 +142,7 @@ end
 local function on_forward(session, dialect, broker, m, frame, to)
     local topic, names, content = topic_of(session, dialect, m, to, false)
     if names then
-        results.topic_name[frame] = names[#names]
+        results.mark("topic_name", frame, names[#names])
     end
     local served = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame)
     if served and served.queue and broker.guess then

@@ -43,13 +43,12 @@ local UNEXPECTED = { filter = "unexpected_forward", subscriber = "unknown_subscr
 -- The ids that apply to this message, as a list; nil for none, which is the common case. `later` is true once the whole
 -- capture was seen.
 function ts.experts_of(m, frame, later)
-    local error, is_copy = m.error, results.copy_of[frame]
-    local resend, unexpected = results.resend_of[frame], results.unexpected[frame]
-    local is_ack = m.layout.meaning == "ack"
-    local unanswered = results.link[frame] == 0 and (later or is_ack)
-    if not (error or is_copy or resend or unexpected or unanswered or m.has_wildcard) then
+    local error, is_ack = m.error, m.layout.meaning == "ack"
+    local unanswered = (later or is_ack) and results.link[frame] == 0
+    if not (error or unanswered or m.has_wildcard or results.marked[frame]) then
         return nil
     end
+    local is_copy, resend, unexpected = results.copy_of[frame], results.resend_of[frame], results.unexpected[frame]
     local ids = {}
     if error then
         ids[1] = error:gsub("-", "_")

@@ -69,31 +69,43 @@ local function line_of(m)
     return line
 end
 
+-- What is out of the ordinary.
+local function about_past(m, frame)
+    local name, resend, copy = results.topic_name[frame], results.resend_of[frame], results.copy_of[frame]
+    local past = name and " (" .. shown(name) .. ")" or ""
+    if resend then
+        past = past .. " [resend of " .. text_of(resend) .. "]"
+    end
+    if copy then
+        past = past .. " [copy of " .. text_of(copy) .. "]"
+    end
+    if m.error then
+        past = past .. " [" .. m.error .. " at byte " .. m.error_offset .. "]"
+    end
+    return past
+end
+
 -- The line for a message. `later` is true once the whole capture was seen.
 function ts.info(m, frame, later)
     local line = m.line or line_of(m)
-    local due, forward, name = results.due[frame], results.forward_of[frame], results.topic_name[frame]
-    if name then
-        line = line .. " (" .. shown(name) .. ")"
+    if results.marked[frame] or m.error then
+        line = line .. about_past(m, frame)
     end
-    if due then
-        line = line .. about_forwards(frame, due, later)
-    elseif forward then
-        line = line .. " [forward of " .. text_of(forward) .. "]"
-    elseif m.layout.meaning == "ack" then
+    local meaning = m.layout.meaning
+    if meaning == "ack" then
         local link = results.link[frame]
         if link then
             line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. text_of(link) .. "]")
         end
-    end
-    if results.resend_of[frame] then
-        line = line .. " [resend of " .. text_of(results.resend_of[frame]) .. "]"
-    end
-    if results.copy_of[frame] then
-        line = line .. " [copy of " .. text_of(results.copy_of[frame]) .. "]"
-    end
-    if m.error then
-        line = line .. " [" .. m.error .. " at byte " .. m.error_offset .. "]"
+    elseif meaning == "publish" or meaning == "deliver" then
+        local forward = results.forward_of[frame]
+        if forward then
+            return line .. " [forward of " .. text_of(forward) .. "]"
+        end
+        local due = results.due[frame]
+        if due then
+            return line .. about_forwards(frame, due, later)
+        end
     end
     return line
 end

@@ -106,7 +106,7 @@ local function add_ack(tree, frame, is_ack)
         return
     elseif is_ack then
         add_frame(tree, fields.ack_to, link)
-        tree:add(fields.ack_quality, results.quality[frame]):set_generated()
+        tree:add(fields.ack_quality, results.quality[frame] or "exact"):set_generated()
         add_time(tree, results.ack_time[frame])
     else
         add_frame(tree, fields.ack_in, link)

@@ -54,7 +54,7 @@ local function take_request(m, frame, source, target)
 end
 
 local function take_ack(m, frame, source, target)
-    local time, quality = results.ack_time[frame], results.quality[frame]
+    local time, quality = results.ack_time[frame], results.quality[frame] or "exact"
     if not time then
         return
     end

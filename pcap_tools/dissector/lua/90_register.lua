@@ -32,13 +32,10 @@ local whole = rawget(math, "tointeger") or function(number)
     return number
 end
 
--- Seconds since the first frame, also behind a time reference of the user's. Relative times are exact to nanoseconds,
+-- In Wireshark: seconds since the first frame, also behind a time reference of the user's. Relative times are exact to nanoseconds,
 -- absolute ones as doubles are not.
 local function time_of(pinfo)
     local relative = pinfo.rel_ts
-    if not has_gui then
-        return relative
-    end
     local offset = pinfo.abs_ts - relative
     first_offset = first_offset or offset
     local moved = offset - first_offset
@@ -49,8 +46,8 @@ local function time_of(pinfo)
 end
 
 local function both_ends(pinfo)
-    local from = parties.at(tostring(pinfo.src), whole(pinfo.src_port))
-    return from, parties.at(tostring(pinfo.dst), whole(pinfo.dst_port))
+    local at = parties.at
+    return at(tostring(pinfo.src), whole(pinfo.src_port)), at(tostring(pinfo.dst), whole(pinfo.dst_port))
 end
 
 -- -- which dialect ---------------------------------------------------------------------------------------------------
@@ -145,19 +142,13 @@ local function last_value(extract)
 end
 
 -- Only cooked captures and files with interfaces can hold copies.
-local function find_copy(data, frame, now, pinfo, from, to)
-    if has_tree == nil then
-        has_tree = frame_number() ~= nil
-    end
-    local kind, interface = packet_type(), interface_id()
+local function find_copy(data, frame, now, pinfo, from, to, kind, interface)
     local place
-    if not has_tree then
-        place = pinfo.p2p_dir .. ""
-    elseif kind or interface then
+    if has_tree then
         local index = kind and interface_index() or interface
         place = (kind and kind.value or "") .. "/" .. (index and index.value or "")
     else
-        return nil
+        place = pinfo.p2p_dir .. ""
     end
     local key = from.endpoint .. ">" .. to.endpoint .. ">" .. requests.short(data)
     return copies.copy_of(key, frame, now, place, last_value(ip_id) or last_value(fragment_id))
@@ -167,11 +158,18 @@ local function track(dialect, m, data, frame, pinfo, from, to)
     if icmp() or icmpv6() then
         return -- quoted inside an ICMP error: not a datagram
     end
-    local now = time_of(pinfo)
-    local copy = find_copy(data, frame, now, pinfo, from, to)
-    if copy then
-        results.copy_of[frame] = copy
-    elseif not m.error then
+    local now = has_gui and time_of(pinfo) or pinfo.rel_ts
+    if has_tree == nil then
+        has_tree = frame_number() ~= nil
+    end
+    local kind, interface = packet_type(), interface_id()
+    if kind or interface or not has_tree then
+        local copy = find_copy(data, frame, now, pinfo, from, to, kind, interface)
+        if copy then
+            return results.mark("copy_of", frame, copy)
+        end
+    end
+    if not m.error then
         tracking.message(dialect, m, frame, now, from, to)
     end
 end
