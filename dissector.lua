@@ -4115,7 +4115,7 @@ local whole = rawget(math, "tointeger") or function(number)
     return number
 end
 
--- In Wireshark: seconds since the first frame, also behind a time reference of the user's. Relative times are exact to nanoseconds,
+-- In Wireshark: seconds since the first frame, also behind a time reference. Relative times are exact to nanoseconds,
 -- absolute ones as doubles are not.
 local function time_of(pinfo)
     local relative = pinfo.rel_ts

@@ -7,7 +7,6 @@ REGACK. PUBLISH at QoS 1 and REGISTER are sent again, with DUP where there is on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from enum import IntEnum
 
 from pcap_tools.dialect import Dialect
@@ -16,12 +15,12 @@ from pcap_tools.message import Message
 from reference_broker.core import Broker
 from reference_broker.limits import SECOND, Limits
 from reference_broker.mistakes import Mistake
+from reference_broker.mqttsn_session import Forward, Session, Unacknowledged
 from reference_broker.sending import Endpoint, Send
 
 GATEWAY_ID = 1
 KEEP_ALIVE_TOLERANCE = 1.5
 MAX_SESSIONS = 10_000
-MAX_TOPIC_IDS = 5_000  # of the 65,534 that there are: what one client may have the broker remember
 MAX_UNACKNOWLEDGED = 1_000
 QOS_MINUS_ONE = 3
 NORMAL, PREDEFINED, SHORT = 0, 1, 2
@@ -34,63 +33,6 @@ class ReturnCode(IntEnum):
     CONGESTION = 1
     INVALID_TOPIC_ID = 2
     NOT_SUPPORTED = 3
-
-
-@dataclass(slots=True)
-class Unacknowledged:
-    """Something sent to a client that it has not acknowledged yet."""
-
-    name: str
-    fields: dict[str, Value]
-    due_ns: int
-    tries: int = 1
-
-
-@dataclass(slots=True)
-class Forward:
-    """A publish on its way to one subscriber."""
-
-    topic: bytes
-    data: bytes
-    qos: int
-    retain: int
-
-
-@dataclass(slots=True)
-class Session:
-    """One connected client."""
-
-    endpoint: Endpoint
-    client_id: bytes
-    keep_alive_s: int
-    seen_ns: int
-    will: dict[str, Value] = field(default_factory=dict)
-    topic_ids: dict[bytes, int] = field(default_factory=dict)
-    topic_names: dict[int, bytes] = field(default_factory=dict)
-    qos_by_filter: dict[bytes, int] = field(default_factory=dict)
-    unacknowledged: dict[int, Unacknowledged] = field(default_factory=dict)
-    waiting: dict[int, list[Forward]] = field(default_factory=dict)
-    last_message_id: int = 0
-    last_topic_id: int = 0
-    connect: dict[str, Value] = field(default_factory=dict)
-    connected_ns: int = 0
-
-    def topic_id(self, topic: bytes) -> int:
-        """The id of a topic for this client, a new one if need be; 0 if there are no more."""
-        if topic not in self.topic_ids and self.last_topic_id < MAX_TOPIC_IDS:
-            self.last_topic_id += 1
-            self.topic_ids[topic] = self.last_topic_id
-            self.topic_names[self.last_topic_id] = topic
-        return self.topic_ids.get(topic, 0)
-
-    def forget_topic_id(self, topic_id: int) -> list[Forward]:
-        """The client does not know this id after all; returns what waited for it."""
-        self.topic_ids.pop(self.topic_names.pop(topic_id, b""), None)
-        return self.waiting.pop(topic_id, [])
-
-    def next_message_id(self) -> int:
-        self.last_message_id = self.last_message_id % 0xFFFF + 1
-        return self.last_message_id
 
 
 class MqttsnBroker(Broker):

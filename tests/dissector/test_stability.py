@@ -93,6 +93,6 @@ def test_a_file_is_read_anew_without_the_last_ones_state(mixed: Path, tmp_path: 
 
 def test_a_lua_error_would_be_noticed(mixed: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.lua"
-    broken.write_text(DISSECTOR.read_text().replace("    local length = tvb:len()\n", "    error()\n", 1))
+    broken.write_text(DISSECTOR.read_text().replace("    local length = tvb:reported_len()\n", "    error()\n", 1))
     with pytest.raises(AssertionError):
         check(mixed, tmp_path / "home", script=broken)
