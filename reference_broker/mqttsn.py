@@ -158,8 +158,10 @@ class MqttsnBroker(Broker):
 
     def _registered(self, session: Session, message: Message, now: int) -> list[Send]:
         self.accounts.prove(session.endpoint, now)
-        session.unacknowledged.pop(int(message.fields["message_id"]), None)
-        topic_id = int(message.fields["topic_id"])
+        registered = session.acknowledge("REGISTER", int(message.fields["message_id"]))
+        if registered is None:
+            return []
+        topic_id = int(registered.fields["topic_id"])
         if message.fields["return_code"] != ReturnCode.ACCEPTED:
             session.forget_topic_id(topic_id)
             return []
@@ -270,7 +272,7 @@ class MqttsnBroker(Broker):
         return [self._send(waiting.name, session.endpoint, **marked)]
 
     def _settled(self, session: Session, message: Message, now: int) -> list[Send]:
-        waiting = session.unacknowledged.pop(int(message.fields["message_id"]), None)
+        waiting = session.acknowledge("PUBLISH", int(message.fields["message_id"]))
         self.accounts.prove(session.endpoint, now)
         if waiting is None or message.fields["return_code"] != ReturnCode.INVALID_TOPIC_ID:
             return []

@@ -62,6 +62,13 @@ class Session:
         self.topic_ids.pop(self.topic_names.pop(topic_id, b""), None)
         return self.waiting.pop(topic_id, [])
 
+    def acknowledge(self, name: str, message_id: int) -> Unacknowledged | None:
+        """What an ACK settles, if it is an ACK of that; the id of a REGISTER says nothing in a PUBACK."""
+        waiting = self.unacknowledged.get(message_id)
+        if waiting is None or waiting.name != name:
+            return None
+        return self.unacknowledged.pop(message_id)
+
     def next_message_id(self) -> int:
         self.last_message_id = self.last_message_id % 0xFFFF + 1
         return self.last_message_id

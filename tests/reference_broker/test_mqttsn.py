@@ -140,6 +140,34 @@ def test_a_silent_client_is_let_go_and_its_will_published() -> None:
     assert names(bench.say(ALICE, "PINGREQ")) == [(ALICE, "DISCONNECT")]
 
 
+def test_a_puback_with_the_id_of_a_register_settles_nothing() -> None:
+    bench = Bench()
+    bench.connect(ALICE, BOB, duration=0)
+    bench.say(BOB, "SUBSCRIBE", topic_name="#", message_id=1, qos=1)
+    topic_id = bench.register(ALICE, "news")
+    answers = bench.say(ALICE, "PUBLISH", topic_id=topic_id, message_id=1, qos=1, data="x")
+    register = next(answer for to, answer in answers if to == BOB)
+    told = {"topic_id": int(register.fields["topic_id"]), "message_id": int(register.fields["message_id"])}
+    assert bench.say(BOB, "PUBACK", return_code=2, **told) == []
+    assert names(bench.say(BOB, "REGACK", return_code=0, **told)) == [(BOB, "PUBLISH")]
+
+
+def test_a_refused_topic_id_is_registered_again_and_the_message_follows() -> None:
+    bench = Bench()
+    bench.connect(ALICE, BOB, duration=0)
+    bench.say(BOB, "SUBSCRIBE", topic_name="news", message_id=1, qos=1)
+    topic_id = bench.register(ALICE, "news")
+    answers = bench.say(ALICE, "PUBLISH", topic_id=topic_id, message_id=1, qos=1, data="x")
+    publish = next(answer for to, answer in answers if to == BOB)
+    refused = {"topic_id": int(publish.fields["topic_id"]), "message_id": int(publish.fields["message_id"])}
+    ((_, register),) = bench.say(BOB, "PUBACK", return_code=2, **refused)
+    assert (register.message, register.topic) == ("REGISTER", b"news")
+    assert register.fields["topic_id"] != refused["topic_id"]
+    told = {"topic_id": int(register.fields["topic_id"]), "message_id": int(register.fields["message_id"])}
+    ((_, again),) = bench.say(BOB, "REGACK", return_code=0, **told)
+    assert (again.message, again.payload) == ("PUBLISH", b"x")
+
+
 def test_unsubscribe_ping_and_disconnect() -> None:
     bench = Bench()
     bench.connect(ALICE)
