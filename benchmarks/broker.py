@@ -224,9 +224,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="for each broker, over all rounds")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--subscribers", type=int, default=1)
-    parser.add_argument(
-        "--window", type=int, default=20, help="unacknowledged publishes; mosquitto's default is 20"
-    )
+    parser.add_argument("--window", type=int, default=20, help="unacknowledged publishes; mosquitto's default is 20")
     options = parser.parse_args()
     rates: dict[str, list[float]] = {}
     for _ in range(options.rounds):
