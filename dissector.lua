@@ -4072,7 +4072,8 @@ if names then
     end
 elseif gui_enabled() then
     for name, layout in pairs(LAYOUTS) do
-        register_menu("Publish/Subscribe/" .. layout[1], function()
+        -- A slash would begin one more level of the menu.
+        register_menu("Publish-Subscribe/" .. layout[1]:match("^[^:]+"), function()
             open_window(name)
         end, MENU_TOOLS_UNSORTED)
     end
