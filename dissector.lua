@@ -4092,14 +4092,21 @@ local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts
 local parties, messages, statistics = ts.parties, ts.messages, ts.statistics
 local floor, has_gui = math.floor, gui_enabled()
 
+-- Tracking is what costs time: `-X lua_script1:tracking=off` does without, for captures of many millions.
+local is_tracking = ts.options.tracking ~= "off"
+
+local function field(name)
+    return is_tracking and Field.new(name) or nil -- one field asked for makes Wireshark build all trees
+end
+
 -- Where a frame was captured, for finding copies. These need a tree; the one first pass that has none is that of
 -- `tshark -2` without a filter, where only the direction is known.
-local frame_number = Field.new("frame.number")
-local packet_type, interface_index = Field.new("sll.pkttype"), Field.new("sll.ifindex")
-local interface_id = Field.new("frame.interface_id")
-local ip_id = Field.new("ip.id")
-local fragment_id = Field.new("ipv6.fraghdr.ident")
-local icmp, icmpv6 = Field.new("icmp.type"), Field.new("icmpv6.type")
+local frame_number = field("frame.number")
+local packet_type, interface_index = field("sll.pkttype"), field("sll.ifindex")
+local interface_id = field("frame.interface_id")
+local ip_id = field("ip.id")
+local fragment_id = field("ipv6.fraghdr.ident")
+local icmp, icmpv6 = field("icmp.type"), field("icmpv6.type")
 
 local pubsub -- the dissector of `proto`, known only once everything is registered
 local has_tree -- on the first pass: are there fields to ask for?
@@ -4269,7 +4276,7 @@ local function dissect(tvb, pinfo, root, wanted)
         dialect = dialect or dialect_of(data, length, frame, from, to)
     end
     local m = messages.read(dialect, data, length)
-    if not visited then
+    if is_tracking and not visited then
         track(dialect, m, data, frame, pinfo, from, to)
     end
     local columns = pinfo.cols
