@@ -157,7 +157,11 @@ def why_no_namespaces() -> str | None:
     probe = f"tslab-{os.getpid()}-try"
     try:
         _ip("netns", "add", probe)
-        _ip("netns", "del", probe)
+        try:  # a container or chroot may allow the namespace and nothing inside it
+            _ip("-n", probe, "link", "add", "br0", "type", "bridge")
+            _ip("-n", probe, "link", "add", "one", "type", "veth", "peer", "name", "other")
+        finally:
+            _ip("netns", "del", probe)
     except TopicsharkError as error:
         return str(error)
     return None
