@@ -119,8 +119,8 @@ class Server:
             self._say(self.counters())
 
     def _drain(self) -> None:
-        """Handle what has arrived, at most one batch. Once a datagram has changed the state, what is to be sent from
-        there on waits for the commit."""
+        """Handle what has arrived, at most one batch, and then send: all that the batch calls for in one go, so that a
+        receiver is woken once and not for each datagram, and what promises a change waits for one commit."""
         receive, state = self._socket.recvfrom, self.state
         held: list[tuple[bool, list[Send]]] = []
         for _ in range(BATCH):
@@ -133,11 +133,7 @@ class Server:
                 continue
             changes = state.changes if state else 0
             sends = self._handle(datagram, source[:2])
-            has_changed = state is not None and state.changes != changes
-            if held or has_changed:
-                held.append((has_changed, sends))
-            else:
-                self._send(sends)
+            held.append((state is not None and state.changes != changes, sends))
         if held:
             self._settle(held)
         if self.log:
