@@ -4271,7 +4271,7 @@ local function dissect(tvb, pinfo, root, wanted)
     local frame, visited = whole(pinfo.number), pinfo.visited
     local dialect = wanted or settings.only
     local from, to
-    if not visited or not dialect then
+    if (is_tracking and not visited) or not dialect then -- writing addresses as text takes its time
         from, to = both_ends(pinfo)
         dialect = dialect or dialect_of(data, length, frame, from, to)
     end
