@@ -21,6 +21,8 @@ from pcap_tools.errors import TopicsharkError
 from reference_broker.lab.scenarios import BROKER, Scenario
 
 BROKER_HOST = 10
+SNAP_LENGTH = 4096  # more than any frame here: the links have an MTU of 1500
+BUFFER_KIB = 8192
 TOOL_SECONDS = 20
 LINGER_SECONDS = 0.3
 
@@ -94,7 +96,10 @@ class Namespaces(Network):
 
     def _listen(self, hub: str) -> None:
         interface = "br0" if self._interface == "bridge" else "any"
-        words = ["tcpdump", "-i", interface, "--immediate-mode", "-U", "-n", "-Z", "root", "-w", str(self._capture)]
+        # In immediate mode the kernel keeps a slot of the snap length for each frame: with tcpdump's own 262,144 bytes
+        # there are seven, and a busy machine loses frames.
+        words = ["tcpdump", "-i", interface, "--immediate-mode", "-U", "-n", "-Z", "root"]
+        words += ["-s", str(SNAP_LENGTH), "-B", str(BUFFER_KIB), "-w", str(self._capture)]
         with tempfile.TemporaryFile() as said:
             self._tcpdump = subprocess.Popen(
                 ["ip", "netns", "exec", hub, *words, "ip and udp"],
