@@ -1,6 +1,6 @@
 """What can be wrong with one datagram. Every decoder gives the same code at the same byte offset.
 
-Fatal codes end the decoding at that field; the others are noted (the first one counts) and reading goes on.
+Which of them end the reading and which are only noted is told in ``docs/decoding.md``; the first one counts.
 """
 
 from enum import StrEnum
@@ -19,14 +19,3 @@ class WireError(StrEnum):
     BAD_TEXT = "bad-text"  # a byte that is not in the text's character set; that byte
     TRAILING = "trailing-bytes"  # bytes after the last field that are no padding; the first of them
     CUT = "cut"  # the capture holds fewer bytes than the datagram had; the first missing byte
-
-
-FATAL = frozenset(
-    {
-        WireError.EMPTY,
-        WireError.UNKNOWN_TYPE,
-        WireError.INCOMPLETE,
-        WireError.NO_DELIMITER,
-        WireError.BAD_MAGIC,
-    }
-)

@@ -6,7 +6,7 @@ window opens when it is hot.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 TOO_HOT, TOO_COLD = 30, 25
 WINDOW_AT = 50
@@ -30,14 +30,6 @@ class Reaction(NamedTuple):
 
     says: str
     publish: Publish | None = None
-
-
-class Application(Protocol):
-    """A node's mind: which filter it subscribes to, and what a message makes it do."""
-
-    filter: bytes
-
-    def on_message(self, topic: bytes, payload: bytes) -> Reaction: ...
 
 
 def instruction_for(reading: int) -> bytes:

@@ -114,10 +114,6 @@ class Client:
     def awaits_status(self) -> bool:
         return self._status_until is not None
 
-    def expects_ack(self, message: Message) -> bool:
-        """Whether the dialect has an ACK for this message."""
-        return self._key_for(message, self._replies.codec.build(message)) is not None
-
     # -- what the world does --------------------------------------------------------------------------------------
 
     def handle(self, datagram: bytes, source: Endpoint, now: int) -> Outcome:
