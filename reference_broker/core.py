@@ -184,12 +184,17 @@ class Broker:
         topic: bytes | None,
         duties: dict[str, list[Send]] | None,
     ) -> list[Send]:
-        """All duties that a request calls for, in the dialect's order; of a refused one (None) only the answers."""
+        """All duties that a request calls for, in the dialect's order; ``duties`` None refuses it.
+
+        An ACK that comes first says that the request came, so a refused one gets it too. An ACK that comes after
+        other duties says that they were done, and would be a lie.
+        """
         sends: list[Send] = []
-        for duty in self._order[kind]:
+        for place, duty in enumerate(self._order[kind]):
             if duty == "ack":
                 refusal = self.replies.nak(message) if self.naks and duties is None else None
-                ack = refusal or self.replies.ack(message, datagram)
+                may_ack = duties is not None or place == 0
+                ack = refusal or (self.replies.ack(message, datagram) if may_ack else None)
                 sends += [Send(ack, source)] if ack is not None else []
             elif duty == "status":
                 name = (topic or b"").decode(errors="replace")

@@ -78,11 +78,18 @@ def test_colon_an_unknown_filter_is_unsubscribed_with_an_answer() -> None:
     assert Bench("colon", Mistake.SILENT_UNSUBSCRIBE).send(b"\x05\x00never", SUBSCRIBER) == []
 
 
-def test_colon_a_wildcard_cannot_be_published_to() -> None:
-    bench = Bench("colon")
+def test_colon_what_is_refused_is_not_acknowledged() -> None:
+    """PUBACK comes after the forwards and SUBACK after the retained message: they say that it was done."""
+    bench = Bench("colon", limits=Limits(topic_bytes=20))
     bench.send(b"\x03\x00home/*", SUBSCRIBER)
-    answers = bench.send(b"\x01\x00home/*:ON", PUBLISHER)
-    assert all(to != SUBSCRIBER for _, to in answers)
+    assert bench.send(b"\x01\x00home/*:ON", PUBLISHER) == []  # a wildcard cannot be published to
+    assert bench.send(b"\x01\x00" + b"x" * 21 + b":ON", PUBLISHER) == []
+    assert bench.send(b"\x03\x00" + b"x" * 21, SUBSCRIBER) == []
+
+
+def test_topicbyte_acknowledges_what_it_refuses_since_its_ack_says_that_it_came() -> None:
+    bench = Bench("topicbyte", limits=Limits(topic_bytes=3))
+    assert bench.say(PUBLISHER, "MESSAGE", topic=10, text="T:1") == ["ACK -> 50002"]
 
 
 def test_colon_regular_expressions_are_a_mistake_one_can_switch_on() -> None:
