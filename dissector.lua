@@ -745,44 +745,44 @@ ts.dialects = {
                     {
                         message = "PUBLISH", meaning = "publish", last_guard = 1, topic = 3, payload = 4, retain = 2,
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 1 } },
-                            { name = "retain", kind = "uint", size = 1, allowed = { 0, 1 }, names = { [0] = "no", [1] = "yes" } },
-                            { name = "topic", kind = "text", extent = "until", literal = ":", charset = "utf8" },
+                            { name = "type", kind = "uint", size = 1, guard = { 1 }, evidence = 8.0 },
+                            { name = "retain", kind = "uint", size = 1, allowed = { 0, 1 }, names = { [0] = "no", [1] = "yes" }, evidence = 7.0 },
+                            { name = "topic", kind = "text", extent = "until", literal = ":", charset = "utf8", evidence = 4.0 },
                             { name = "payload", kind = "bytes", extent = "rest" },
                         },
                     },
                     {
                         message = "PUBACK", meaning = "ack", last_guard = 1, sender = "broker", acks = { "PUBLISH" }, acks_by = "order",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 2 } },
+                            { name = "type", kind = "uint", size = 1, guard = { 2 }, evidence = 8.0 },
                         },
                     },
                     {
                         message = "SUBSCRIBE", meaning = "subscribe", last_guard = 1, filter = 3, retain = 2, sender = "client",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 3 } },
-                            { name = "retain", kind = "uint", size = 1, allowed = { 0, 1 }, names = { [0] = "no", [1] = "yes" } },
+                            { name = "type", kind = "uint", size = 1, guard = { 3 }, evidence = 8.0 },
+                            { name = "retain", kind = "uint", size = 1, allowed = { 0, 1 }, names = { [0] = "no", [1] = "yes" }, evidence = 7.0 },
                             { name = "filter", kind = "text", extent = "rest", charset = "utf8" },
                         },
                     },
                     {
                         message = "SUBACK", meaning = "ack", last_guard = 1, sender = "broker", acks = { "SUBSCRIBE" }, acks_by = "order",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 4 } },
+                            { name = "type", kind = "uint", size = 1, guard = { 4 }, evidence = 8.0 },
                         },
                     },
                     {
                         message = "UNSUBSCRIBE", meaning = "unsubscribe", last_guard = 1, filter = 3, retain = 2, sender = "client",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 5 } },
-                            { name = "retain", kind = "uint", size = 1, allowed = { 0, 1 }, names = { [0] = "no", [1] = "yes" } },
+                            { name = "type", kind = "uint", size = 1, guard = { 5 }, evidence = 8.0 },
+                            { name = "retain", kind = "uint", size = 1, allowed = { 0, 1 }, names = { [0] = "no", [1] = "yes" }, evidence = 7.0 },
                             { name = "filter", kind = "text", extent = "rest", charset = "utf8" },
                         },
                     },
                     {
                         message = "UNSUBACK", meaning = "ack", last_guard = 1, sender = "broker", acks = { "UNSUBSCRIBE" }, acks_by = "order",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 6 } },
+                            { name = "type", kind = "uint", size = 1, guard = { 6 }, evidence = 8.0 },
                         },
                     },
                 },
@@ -803,8 +803,8 @@ ts.dialects = {
                     {
                         message = "ADVERTISE", meaning = "other", last_guard = 2,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 0 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 0 }, evidence = 8.0 },
                             { name = "gateway_id", kind = "uint", size = 1 },
                             { name = "duration", kind = "uint", size = 2 },
                         },
@@ -812,16 +812,16 @@ ts.dialects = {
                     {
                         message = "SEARCHGW", meaning = "other", last_guard = 2,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 1 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 1 }, evidence = 8.0 },
                             { name = "radius", kind = "uint", size = 1 },
                         },
                     },
                     {
                         message = "GWINFO", meaning = "other", last_guard = 2,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 2 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 2 }, evidence = 8.0 },
                             { name = "gateway_id", kind = "uint", size = 1 },
                             { name = "gateway", kind = "bytes", extent = "rest" },
                         },
@@ -829,15 +829,15 @@ ts.dialects = {
                     {
                         message = "CONNECT", meaning = "other", last_guard = 2, retain = 5,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 4 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 4 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
-                            { name = "protocol_id", kind = "uint", size = 1, allowed = { 1 }, names = { [1] = "mqttsn_1_2" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
+                            { name = "protocol_id", kind = "uint", size = 1, allowed = { 1 }, names = { [1] = "mqttsn_1_2" }, evidence = 8.0 },
                             { name = "duration", kind = "uint", size = 2 },
                             { name = "client_id", kind = "text", extent = "rest", charset = "utf8" },
                         },
@@ -845,52 +845,52 @@ ts.dialects = {
                     {
                         message = "CONNACK", meaning = "ack", last_guard = 2, acks = { "CONNECT" }, acks_by = "order",
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 5 } },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 5 }, evidence = 8.0 },
+                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
                         message = "WILLTOPICREQ", meaning = "other", last_guard = 2,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 6 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 6 }, evidence = 8.0 },
                         },
                     },
                     {
                         message = "WILLTOPIC", meaning = "other", last_guard = 2, retain = 5,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 7 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 7 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true, optional = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, optional = true, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4, optional = true },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3, optional = true },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2, optional = true },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, optional = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, optional = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "will_topic", kind = "text", extent = "rest", charset = "utf8", optional = true },
                         },
                     },
                     {
                         message = "WILLMSGREQ", meaning = "other", last_guard = 2,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 8 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 8 }, evidence = 8.0 },
                         },
                     },
                     {
                         message = "WILLMSG", meaning = "other", last_guard = 2,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 9 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 9 }, evidence = 8.0 },
                             { name = "will_message", kind = "bytes", extent = "rest" },
                         },
                     },
                     {
                         message = "REGISTER", meaning = "create", last_guard = 2, topic = 5,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 10 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 10 }, evidence = 8.0 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "topic_name", kind = "text", extent = "rest", charset = "utf8" },
@@ -899,24 +899,24 @@ ts.dialects = {
                     {
                         message = "REGACK", meaning = "ack", last_guard = 2, acks = { "REGISTER" }, acks_by = "message_id", acks_by_step = 4,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 11 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 11 }, evidence = 8.0 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
+                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
                         message = "PUBLISH", meaning = "publish", last_guard = 8, topic = 9, payload = 11, retain = 5,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 12 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 12 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, guard = { 2 }, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, guard = { 2 }, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 2.0 },
                             { name = "short_topic", kind = "text", size = 2, charset = "utf8" },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "data", kind = "bytes", extent = "rest" },
@@ -925,14 +925,14 @@ ts.dialects = {
                     {
                         message = "PUBLISH", meaning = "publish", last_guard = 2, topic = 9, payload = 11, retain = 5,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 12 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 12 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "data", kind = "bytes", extent = "rest" },
@@ -941,48 +941,48 @@ ts.dialects = {
                     {
                         message = "PUBACK", meaning = "ack", last_guard = 2, acks = { "PUBLISH" }, acks_by = "message_id", acks_by_step = 4,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 13 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 13 }, evidence = 8.0 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
+                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
                         message = "PUBCOMP", meaning = "ack", last_guard = 2, acks = { "PUBREL" }, acks_by = "message_id", acks_by_step = 3,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 14 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 14 }, evidence = 8.0 },
                             { name = "message_id", kind = "uint", size = 2 },
                         },
                     },
                     {
                         message = "PUBREC", meaning = "ack", last_guard = 2, acks = { "PUBLISH" }, acks_by = "message_id", acks_by_step = 3,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 15 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 15 }, evidence = 8.0 },
                             { name = "message_id", kind = "uint", size = 2 },
                         },
                     },
                     {
                         message = "PUBREL", meaning = "other", last_guard = 2,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 16 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 16 }, evidence = 8.0 },
                             { name = "message_id", kind = "uint", size = 2 },
                         },
                     },
                     {
                         message = "SUBSCRIBE", meaning = "subscribe", last_guard = 8, filter = 10, retain = 5,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 18 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 18 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, guard = { 1 }, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, guard = { 1 }, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 2.0 },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "topic_id", kind = "uint", size = 2 },
                         },
@@ -990,14 +990,14 @@ ts.dialects = {
                     {
                         message = "SUBSCRIBE", meaning = "subscribe", last_guard = 2, filter = 10, retain = 5,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 18 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 18 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "topic_name", kind = "text", extent = "rest", charset = "utf8" },
                         },
@@ -1005,30 +1005,30 @@ ts.dialects = {
                     {
                         message = "SUBACK", meaning = "ack", last_guard = 2, retain = 5, acks = { "SUBSCRIBE" }, acks_by = "message_id", acks_by_step = 10,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 19 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 19 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
+                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
                         message = "UNSUBSCRIBE", meaning = "unsubscribe", last_guard = 8, filter = 10, retain = 5,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 20 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 20 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, guard = { 1 }, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, guard = { 1 }, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 2.0 },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "topic_id", kind = "uint", size = 2 },
                         },
@@ -1036,14 +1036,14 @@ ts.dialects = {
                     {
                         message = "UNSUBSCRIBE", meaning = "unsubscribe", last_guard = 2, filter = 10, retain = 5,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 20 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 20 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "topic_name", kind = "text", extent = "rest", charset = "utf8" },
                         },
@@ -1051,77 +1051,77 @@ ts.dialects = {
                     {
                         message = "UNSUBACK", meaning = "ack", last_guard = 2, acks = { "UNSUBSCRIBE" }, acks_by = "message_id", acks_by_step = 3,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 21 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 21 }, evidence = 8.0 },
                             { name = "message_id", kind = "uint", size = 2 },
                         },
                     },
                     {
                         message = "PINGREQ", meaning = "other", last_guard = 2,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 22 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 22 }, evidence = 8.0 },
                             { name = "client_id", kind = "text", extent = "rest", charset = "utf8" },
                         },
                     },
                     {
                         message = "PINGRESP", meaning = "ack", last_guard = 2, acks = { "PINGREQ" }, acks_by = "order",
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 23 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 23 }, evidence = 8.0 },
                         },
                     },
                     {
                         message = "DISCONNECT", meaning = "other", last_guard = 2,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 24 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 24 }, evidence = 8.0 },
                             { name = "duration", kind = "uint", size = 2, optional = true },
                         },
                     },
                     {
                         message = "WILLTOPICUPD", meaning = "other", last_guard = 2, retain = 5,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 26 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 26 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true, optional = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, optional = true, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4, optional = true },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3, optional = true },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2, optional = true },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, optional = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, optional = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "will_topic", kind = "text", extent = "rest", charset = "utf8", optional = true },
                         },
                     },
                     {
                         message = "WILLTOPICRESP", meaning = "ack", last_guard = 2, acks = { "WILLTOPICUPD" }, acks_by = "order",
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 27 } },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 27 }, evidence = 8.0 },
+                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
                         message = "WILLMSGUPD", meaning = "other", last_guard = 2,
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 28 } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 28 }, evidence = 8.0 },
                             { name = "will_message", kind = "bytes", extent = "rest" },
                         },
                     },
                     {
                         message = "WILLMSGRESP", meaning = "ack", last_guard = 2, acks = { "WILLMSGUPD" }, acks_by = "order",
                         steps = {
-                            { name = "length", kind = "uint", size = 1, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 29 } },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
+                            { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 29 }, evidence = 8.0 },
+                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
                         message = "FORWARDED", meaning = "other", last_guard = 2,
                         steps = {
-                            { name = "header_length", kind = "uint", size = 1, counts = "span", span_first = 1, span_last = 4, span_length = 1 },
-                            { name = "type", kind = "uint", size = 1, guard = { 254 } },
+                            { name = "header_length", kind = "uint", size = 1, counts = "span", span_first = 1, span_last = 4, span_length = 1, evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 254 }, evidence = 8.0 },
                             { name = "control", kind = "uint", size = 1 },
                             { name = "node_id", kind = "bytes", extent = "rest" },
                             { name = "inner", kind = "bytes", extent = "rest" },
@@ -1135,9 +1135,9 @@ ts.dialects = {
                     {
                         message = "ADVERTISE", meaning = "other", last_guard = 3,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 0 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 0 }, evidence = 8.0 },
                             { name = "gateway_id", kind = "uint", size = 1 },
                             { name = "duration", kind = "uint", size = 2 },
                         },
@@ -1145,18 +1145,18 @@ ts.dialects = {
                     {
                         message = "SEARCHGW", meaning = "other", last_guard = 3,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 1 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 1 }, evidence = 8.0 },
                             { name = "radius", kind = "uint", size = 1 },
                         },
                     },
                     {
                         message = "GWINFO", meaning = "other", last_guard = 3,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 2 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 2 }, evidence = 8.0 },
                             { name = "gateway_id", kind = "uint", size = 1 },
                             { name = "gateway", kind = "bytes", extent = "rest" },
                         },
@@ -1164,16 +1164,16 @@ ts.dialects = {
                     {
                         message = "CONNECT", meaning = "other", last_guard = 3, retain = 6,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 4 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 4 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
-                            { name = "protocol_id", kind = "uint", size = 1, allowed = { 1 }, names = { [1] = "mqttsn_1_2" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
+                            { name = "protocol_id", kind = "uint", size = 1, allowed = { 1 }, names = { [1] = "mqttsn_1_2" }, evidence = 8.0 },
                             { name = "duration", kind = "uint", size = 2 },
                             { name = "client_id", kind = "text", extent = "rest", charset = "utf8" },
                         },
@@ -1181,58 +1181,58 @@ ts.dialects = {
                     {
                         message = "CONNACK", meaning = "ack", last_guard = 3, acks = { "CONNECT" }, acks_by = "order",
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 5 } },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 5 }, evidence = 8.0 },
+                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
                         message = "WILLTOPICREQ", meaning = "other", last_guard = 3,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 6 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 6 }, evidence = 8.0 },
                         },
                     },
                     {
                         message = "WILLTOPIC", meaning = "other", last_guard = 3, retain = 6,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 7 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 7 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true, optional = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, optional = true, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4, optional = true },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3, optional = true },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2, optional = true },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, optional = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, optional = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "will_topic", kind = "text", extent = "rest", charset = "utf8", optional = true },
                         },
                     },
                     {
                         message = "WILLMSGREQ", meaning = "other", last_guard = 3,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 8 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 8 }, evidence = 8.0 },
                         },
                     },
                     {
                         message = "WILLMSG", meaning = "other", last_guard = 3,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 9 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 9 }, evidence = 8.0 },
                             { name = "will_message", kind = "bytes", extent = "rest" },
                         },
                     },
                     {
                         message = "REGISTER", meaning = "create", last_guard = 3, topic = 6,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 10 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 10 }, evidence = 8.0 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "topic_name", kind = "text", extent = "rest", charset = "utf8" },
@@ -1241,26 +1241,26 @@ ts.dialects = {
                     {
                         message = "REGACK", meaning = "ack", last_guard = 3, acks = { "REGISTER" }, acks_by = "message_id", acks_by_step = 5,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 11 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 11 }, evidence = 8.0 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
+                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
                         message = "PUBLISH", meaning = "publish", last_guard = 9, topic = 10, payload = 12, retain = 6,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 12 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 12 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, guard = { 2 }, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, guard = { 2 }, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 2.0 },
                             { name = "short_topic", kind = "text", size = 2, charset = "utf8" },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "data", kind = "bytes", extent = "rest" },
@@ -1269,15 +1269,15 @@ ts.dialects = {
                     {
                         message = "PUBLISH", meaning = "publish", last_guard = 3, topic = 10, payload = 12, retain = 6,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 12 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 12 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "data", kind = "bytes", extent = "rest" },
@@ -1286,53 +1286,53 @@ ts.dialects = {
                     {
                         message = "PUBACK", meaning = "ack", last_guard = 3, acks = { "PUBLISH" }, acks_by = "message_id", acks_by_step = 5,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 13 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 13 }, evidence = 8.0 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
+                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
                         message = "PUBCOMP", meaning = "ack", last_guard = 3, acks = { "PUBREL" }, acks_by = "message_id", acks_by_step = 4,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 14 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 14 }, evidence = 8.0 },
                             { name = "message_id", kind = "uint", size = 2 },
                         },
                     },
                     {
                         message = "PUBREC", meaning = "ack", last_guard = 3, acks = { "PUBLISH" }, acks_by = "message_id", acks_by_step = 4,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 15 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 15 }, evidence = 8.0 },
                             { name = "message_id", kind = "uint", size = 2 },
                         },
                     },
                     {
                         message = "PUBREL", meaning = "other", last_guard = 3,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 16 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 16 }, evidence = 8.0 },
                             { name = "message_id", kind = "uint", size = 2 },
                         },
                     },
                     {
                         message = "SUBSCRIBE", meaning = "subscribe", last_guard = 9, filter = 11, retain = 6,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 18 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 18 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, guard = { 1 }, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, guard = { 1 }, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 2.0 },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "topic_id", kind = "uint", size = 2 },
                         },
@@ -1340,15 +1340,15 @@ ts.dialects = {
                     {
                         message = "SUBSCRIBE", meaning = "subscribe", last_guard = 3, filter = 11, retain = 6,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 18 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 18 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "topic_name", kind = "text", extent = "rest", charset = "utf8" },
                         },
@@ -1356,32 +1356,32 @@ ts.dialects = {
                     {
                         message = "SUBACK", meaning = "ack", last_guard = 3, retain = 6, acks = { "SUBSCRIBE" }, acks_by = "message_id", acks_by_step = 11,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 19 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 19 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
+                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
                         message = "UNSUBSCRIBE", meaning = "unsubscribe", last_guard = 9, filter = 11, retain = 6,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 20 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 20 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, guard = { 1 }, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, guard = { 1 }, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 2.0 },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "topic_id", kind = "uint", size = 2 },
                         },
@@ -1389,15 +1389,15 @@ ts.dialects = {
                     {
                         message = "UNSUBSCRIBE", meaning = "unsubscribe", last_guard = 3, filter = 11, retain = 6,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 20 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 20 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4 },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3 },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2 },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "message_id", kind = "uint", size = 2 },
                             { name = "topic_name", kind = "text", extent = "rest", charset = "utf8" },
                         },
@@ -1405,78 +1405,78 @@ ts.dialects = {
                     {
                         message = "UNSUBACK", meaning = "ack", last_guard = 3, acks = { "UNSUBSCRIBE" }, acks_by = "message_id", acks_by_step = 4,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 21 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 21 }, evidence = 8.0 },
                             { name = "message_id", kind = "uint", size = 2 },
                         },
                     },
                     {
                         message = "PINGREQ", meaning = "other", last_guard = 3,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 22 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 22 }, evidence = 8.0 },
                             { name = "client_id", kind = "text", extent = "rest", charset = "utf8" },
                         },
                     },
                     {
                         message = "PINGRESP", meaning = "ack", last_guard = 3, acks = { "PINGREQ" }, acks_by = "order",
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 23 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 23 }, evidence = 8.0 },
                         },
                     },
                     {
                         message = "DISCONNECT", meaning = "other", last_guard = 3,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 24 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 24 }, evidence = 8.0 },
                             { name = "duration", kind = "uint", size = 2, optional = true },
                         },
                     },
                     {
                         message = "WILLTOPICUPD", meaning = "other", last_guard = 3, retain = 6,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 26 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 26 }, evidence = 8.0 },
                             { name = "dup", kind = "bits", size = 1, bits = 1, shift = 7, opens_group = true, optional = true },
                             { name = "qos", kind = "bits", size = 1, bits = 2, shift = 5, optional = true, allowed = { 0, 1, 2, 3 }, names = { [0] = "0", [1] = "1", [2] = "2", [3] = "-1" } },
                             { name = "retain", kind = "bits", size = 1, bits = 1, shift = 4, optional = true },
                             { name = "will", kind = "bits", size = 1, bits = 1, shift = 3, optional = true },
                             { name = "clean_session", kind = "bits", size = 1, bits = 1, shift = 2, optional = true },
-                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, optional = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" } },
+                            { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, optional = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "will_topic", kind = "text", extent = "rest", charset = "utf8", optional = true },
                         },
                     },
                     {
                         message = "WILLTOPICRESP", meaning = "ack", last_guard = 3, acks = { "WILLTOPICUPD" }, acks_by = "order",
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 27 } },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 27 }, evidence = 8.0 },
+                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
                         message = "WILLMSGUPD", meaning = "other", last_guard = 3,
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 28 } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 28 }, evidence = 8.0 },
                             { name = "will_message", kind = "bytes", extent = "rest" },
                         },
                     },
                     {
                         message = "WILLMSGRESP", meaning = "ack", last_guard = 3, acks = { "WILLMSGUPD" }, acks_by = "order",
                         steps = {
-                            { name = "mark", kind = "magic", size = 1, literal = "\001" },
-                            { name = "length", kind = "uint", size = 2, counts = "datagram" },
-                            { name = "type", kind = "uint", size = 1, guard = { 29 } },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" } },
+                            { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 29 }, evidence = 8.0 },
+                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                 },
@@ -1497,18 +1497,18 @@ ts.dialects = {
                     {
                         message = "SUBSCRIBE", meaning = "subscribe", last_guard = 2, filter = 3,
                         steps = {
-                            { name = "port", kind = "digits", size = 5 },
-                            { name = "role", kind = "digits", size = 1, guard = { 0 }, allowed = { 0, 1 }, names = { [0] = "subscriber", [1] = "publisher" } },
-                            { name = "topic", kind = "digits", size = 2, allowed = { 1, 2, 3 }, names = { [1] = "temperature", [2] = "wind speed", [3] = "humidity" } },
+                            { name = "port", kind = "digits", size = 5, evidence = 23.39 },
+                            { name = "role", kind = "digits", size = 1, guard = { 0 }, allowed = { 0, 1 }, names = { [0] = "subscriber", [1] = "publisher" }, evidence = 8.0 },
+                            { name = "topic", kind = "digits", size = 2, allowed = { 1, 2, 3 }, names = { [1] = "temperature", [2] = "wind speed", [3] = "humidity" }, evidence = 14.42 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
                         },
                     },
                     {
                         message = "PUBLISH", meaning = "publish", last_guard = 2, topic = 3, payload = 4,
                         steps = {
-                            { name = "port", kind = "digits", size = 5 },
-                            { name = "role", kind = "digits", size = 1, guard = { 1 }, allowed = { 0, 1 }, names = { [0] = "subscriber", [1] = "publisher" } },
-                            { name = "topic", kind = "digits", size = 2, allowed = { 1, 2, 3 }, names = { [1] = "temperature", [2] = "wind speed", [3] = "humidity" } },
+                            { name = "port", kind = "digits", size = 5, evidence = 23.39 },
+                            { name = "role", kind = "digits", size = 1, guard = { 1 }, allowed = { 0, 1 }, names = { [0] = "subscriber", [1] = "publisher" }, evidence = 8.0 },
+                            { name = "topic", kind = "digits", size = 2, allowed = { 1, 2, 3 }, names = { [1] = "temperature", [2] = "wind speed", [3] = "humidity" }, evidence = 14.42 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
                         },
                     },
@@ -1520,23 +1520,23 @@ ts.dialects = {
                     {
                         message = "SUBSCRIBE", meaning = "subscribe", last_guard = 4, filter = 3,
                         steps = {
-                            { name = "port", kind = "digits", size = 5, binary_digits = true },
-                            { name = "role", kind = "digits", size = 1, binary_digits = true, guard = { 0 }, allowed = { 0, 1 }, names = { [0] = "subscriber", [1] = "publisher" } },
-                            { name = "topic", kind = "digits", size = 2, binary_digits = true, allowed = { 1, 2, 3 }, names = { [1] = "temperature", [2] = "wind speed", [3] = "humidity" } },
-                            { name = "block", kind = "magic", size = 5, literal = "\172\237\000\005w" },
-                            { name = "block_length", kind = "uint", size = 1, counts = "rest" },
-                            { name = "text", kind = "text", extent = "prefix", size = 2, prefix = "unsigned", charset = "java" },
+                            { name = "port", kind = "digits", size = 5, binary_digits = true, evidence = 23.39 },
+                            { name = "role", kind = "digits", size = 1, binary_digits = true, guard = { 0 }, allowed = { 0, 1 }, names = { [0] = "subscriber", [1] = "publisher" }, evidence = 8.0 },
+                            { name = "topic", kind = "digits", size = 2, binary_digits = true, allowed = { 1, 2, 3 }, names = { [1] = "temperature", [2] = "wind speed", [3] = "humidity" }, evidence = 14.42 },
+                            { name = "block", kind = "magic", size = 5, literal = "\172\237\000\005w", evidence = 40.0 },
+                            { name = "block_length", kind = "uint", size = 1, counts = "rest", evidence = 8.0 },
+                            { name = "text", kind = "text", extent = "prefix", size = 2, prefix = "unsigned", charset = "java", evidence = 6.0 },
                         },
                     },
                     {
                         message = "PUBLISH", meaning = "publish", last_guard = 4, topic = 3, payload = 6,
                         steps = {
-                            { name = "port", kind = "digits", size = 5, binary_digits = true },
-                            { name = "role", kind = "digits", size = 1, binary_digits = true, guard = { 1 }, allowed = { 0, 1 }, names = { [0] = "subscriber", [1] = "publisher" } },
-                            { name = "topic", kind = "digits", size = 2, binary_digits = true, allowed = { 1, 2, 3 }, names = { [1] = "temperature", [2] = "wind speed", [3] = "humidity" } },
-                            { name = "block", kind = "magic", size = 5, literal = "\172\237\000\005w" },
-                            { name = "block_length", kind = "uint", size = 1, counts = "rest" },
-                            { name = "text", kind = "text", extent = "prefix", size = 2, prefix = "unsigned", charset = "java" },
+                            { name = "port", kind = "digits", size = 5, binary_digits = true, evidence = 23.39 },
+                            { name = "role", kind = "digits", size = 1, binary_digits = true, guard = { 1 }, allowed = { 0, 1 }, names = { [0] = "subscriber", [1] = "publisher" }, evidence = 8.0 },
+                            { name = "topic", kind = "digits", size = 2, binary_digits = true, allowed = { 1, 2, 3 }, names = { [1] = "temperature", [2] = "wind speed", [3] = "humidity" }, evidence = 14.42 },
+                            { name = "block", kind = "magic", size = 5, literal = "\172\237\000\005w", evidence = 40.0 },
+                            { name = "block_length", kind = "uint", size = 1, counts = "rest", evidence = 8.0 },
+                            { name = "text", kind = "text", extent = "prefix", size = 2, prefix = "unsigned", charset = "java", evidence = 6.0 },
                         },
                     },
                 },
@@ -1557,8 +1557,8 @@ ts.dialects = {
                     {
                         message = "DASHBOARD_SUBSCRIBE", meaning = "subscribe", last_guard = 1, filter = 3, sender = "dashboard",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 1 } },
-                            { name = "length", kind = "uint", size = 1, counts = "rest" },
+                            { name = "type", kind = "uint", size = 1, guard = { 1 }, evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 1, counts = "rest", evidence = 8.0 },
                             { name = "filter", kind = "text", extent = "until", literal = " ", or_end = true, charset = "utf8" },
                             { name = "extra", kind = "text", extent = "rest", charset = "utf8", optional = true },
                         },
@@ -1566,26 +1566,26 @@ ts.dialects = {
                     {
                         message = "BROKER", meaning = "deliver", last_guard = 1, topic = 3, payload = 4, sender = "broker",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 2 } },
-                            { name = "length", kind = "uint", size = 1, counts = "rest" },
-                            { name = "topic", kind = "text", extent = "until", literal = " ", charset = "utf8" },
+                            { name = "type", kind = "uint", size = 1, guard = { 2 }, evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 1, counts = "rest", evidence = 8.0 },
+                            { name = "topic", kind = "text", extent = "until", literal = " ", charset = "utf8", evidence = 4.0 },
                             { name = "value", kind = "text", extent = "rest", charset = "utf8" },
                         },
                     },
                     {
                         message = "SENSOR_PUBLISH", meaning = "publish", last_guard = 1, topic = 3, payload = 4, sender = "sensor",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 3 } },
-                            { name = "length", kind = "uint", size = 1, counts = "rest" },
-                            { name = "topic", kind = "text", extent = "until", literal = " ", charset = "utf8" },
+                            { name = "type", kind = "uint", size = 1, guard = { 3 }, evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 1, counts = "rest", evidence = 8.0 },
+                            { name = "topic", kind = "text", extent = "until", literal = " ", charset = "utf8", evidence = 4.0 },
                             { name = "value", kind = "text", extent = "rest", charset = "utf8" },
                         },
                     },
                     {
                         message = "ACTUATOR_SUBSCRIBE", meaning = "subscribe", last_guard = 1, filter = 3, sender = "actuator",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 4 } },
-                            { name = "length", kind = "uint", size = 1, counts = "rest" },
+                            { name = "type", kind = "uint", size = 1, guard = { 4 }, evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 1, counts = "rest", evidence = 8.0 },
                             { name = "filter", kind = "text", extent = "until", literal = " ", or_end = true, charset = "utf8" },
                             { name = "extra", kind = "text", extent = "rest", charset = "utf8", optional = true },
                         },
@@ -1593,26 +1593,26 @@ ts.dialects = {
                     {
                         message = "ACTUATOR_PUBLISH", meaning = "publish", last_guard = 1, topic = 3, payload = 4, sender = "actuator",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 5 } },
-                            { name = "length", kind = "uint", size = 1, counts = "rest" },
-                            { name = "topic", kind = "text", extent = "until", literal = " ", charset = "utf8" },
+                            { name = "type", kind = "uint", size = 1, guard = { 5 }, evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 1, counts = "rest", evidence = 8.0 },
+                            { name = "topic", kind = "text", extent = "until", literal = " ", charset = "utf8", evidence = 4.0 },
                             { name = "value", kind = "text", extent = "rest", charset = "utf8" },
                         },
                     },
                     {
                         message = "DASHBOARD_PUBLISH", meaning = "publish", last_guard = 1, topic = 3, payload = 4, sender = "dashboard",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 6 } },
-                            { name = "length", kind = "uint", size = 1, counts = "rest" },
-                            { name = "topic", kind = "text", extent = "until", literal = " ", charset = "utf8" },
+                            { name = "type", kind = "uint", size = 1, guard = { 6 }, evidence = 8.0 },
+                            { name = "length", kind = "uint", size = 1, counts = "rest", evidence = 8.0 },
+                            { name = "topic", kind = "text", extent = "until", literal = " ", charset = "utf8", evidence = 4.0 },
                             { name = "value", kind = "text", extent = "rest", charset = "utf8" },
                         },
                     },
                     {
                         message = "ACK", meaning = "ack", last_guard = 1, acks = { "any" }, acks_by = "order",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 7 } },
-                            { name = "code", kind = "uint", size = 1, allowed = { 10 }, names = { [10] = "all_ok" } },
+                            { name = "type", kind = "uint", size = 1, guard = { 7 }, evidence = 8.0 },
+                            { name = "code", kind = "uint", size = 1, allowed = { 10 }, names = { [10] = "all_ok" }, evidence = 8.0 },
                         },
                     },
                 },
@@ -1633,23 +1633,23 @@ ts.dialects = {
                     {
                         message = "ACK", meaning = "ack", last_guard = 1, acks = { "any" }, acks_by = "order",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 1 } },
-                            { name = "topic", kind = "uint", size = 1, allowed = { 0, 10, 20 }, names = { [0] = "none", [10] = "temperature", [20] = "humidity" } },
+                            { name = "type", kind = "uint", size = 1, guard = { 1 }, evidence = 8.0 },
+                            { name = "topic", kind = "uint", size = 1, allowed = { 0, 10, 20 }, names = { [0] = "none", [10] = "temperature", [20] = "humidity" }, evidence = 6.42 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
                         },
                     },
                     {
                         message = "SUB", meaning = "subscribe", last_guard = 1, filter = 2,
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 2 } },
-                            { name = "topic", kind = "uint", size = 1, allowed = { 0, 10, 20 }, names = { [0] = "none", [10] = "temperature", [20] = "humidity" } },
+                            { name = "type", kind = "uint", size = 1, guard = { 2 }, evidence = 8.0 },
+                            { name = "topic", kind = "uint", size = 1, allowed = { 0, 10, 20 }, names = { [0] = "none", [10] = "temperature", [20] = "humidity" }, evidence = 6.42 },
                         },
                     },
                     {
                         message = "MESSAGE", meaning = "publish", last_guard = 1, topic = 2, payload = 3,
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 3 } },
-                            { name = "topic", kind = "uint", size = 1, allowed = { 0, 10, 20 }, names = { [0] = "none", [10] = "temperature", [20] = "humidity" } },
+                            { name = "type", kind = "uint", size = 1, guard = { 3 }, evidence = 8.0 },
+                            { name = "topic", kind = "uint", size = 1, allowed = { 0, 10, 20 }, names = { [0] = "none", [10] = "temperature", [20] = "humidity" }, evidence = 6.42 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
                         },
                     },
@@ -1661,30 +1661,30 @@ ts.dialects = {
                     {
                         message = "ACK", meaning = "ack", last_guard = 3, acks = { "any" }, acks_by = "order",
                         steps = {
-                            { name = "block", kind = "magic", size = 5, literal = "\172\237\000\005w" },
-                            { name = "block_length", kind = "uint", size = 1, counts = "rest" },
-                            { name = "type", kind = "uint", size = 1, guard = { 1 } },
-                            { name = "topic", kind = "uint", size = 1, allowed = { 0, 10, 20 }, names = { [0] = "none", [10] = "temperature", [20] = "humidity" } },
-                            { name = "text", kind = "text", extent = "prefix", size = 2, prefix = "unsigned", charset = "java" },
+                            { name = "block", kind = "magic", size = 5, literal = "\172\237\000\005w", evidence = 40.0 },
+                            { name = "block_length", kind = "uint", size = 1, counts = "rest", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 1 }, evidence = 8.0 },
+                            { name = "topic", kind = "uint", size = 1, allowed = { 0, 10, 20 }, names = { [0] = "none", [10] = "temperature", [20] = "humidity" }, evidence = 6.42 },
+                            { name = "text", kind = "text", extent = "prefix", size = 2, prefix = "unsigned", charset = "java", evidence = 6.0 },
                         },
                     },
                     {
                         message = "SUB", meaning = "subscribe", last_guard = 3, filter = 4,
                         steps = {
-                            { name = "block", kind = "magic", size = 5, literal = "\172\237\000\005w" },
-                            { name = "block_length", kind = "uint", size = 1, counts = "rest" },
-                            { name = "type", kind = "uint", size = 1, guard = { 2 } },
-                            { name = "topic", kind = "uint", size = 1, allowed = { 0, 10, 20 }, names = { [0] = "none", [10] = "temperature", [20] = "humidity" } },
+                            { name = "block", kind = "magic", size = 5, literal = "\172\237\000\005w", evidence = 40.0 },
+                            { name = "block_length", kind = "uint", size = 1, counts = "rest", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 2 }, evidence = 8.0 },
+                            { name = "topic", kind = "uint", size = 1, allowed = { 0, 10, 20 }, names = { [0] = "none", [10] = "temperature", [20] = "humidity" }, evidence = 6.42 },
                         },
                     },
                     {
                         message = "MESSAGE", meaning = "publish", last_guard = 3, topic = 4, payload = 5,
                         steps = {
-                            { name = "block", kind = "magic", size = 5, literal = "\172\237\000\005w" },
-                            { name = "block_length", kind = "uint", size = 1, counts = "rest" },
-                            { name = "type", kind = "uint", size = 1, guard = { 3 } },
-                            { name = "topic", kind = "uint", size = 1, allowed = { 0, 10, 20 }, names = { [0] = "none", [10] = "temperature", [20] = "humidity" } },
-                            { name = "text", kind = "text", extent = "prefix", size = 2, prefix = "unsigned", charset = "java" },
+                            { name = "block", kind = "magic", size = 5, literal = "\172\237\000\005w", evidence = 40.0 },
+                            { name = "block_length", kind = "uint", size = 1, counts = "rest", evidence = 8.0 },
+                            { name = "type", kind = "uint", size = 1, guard = { 3 }, evidence = 8.0 },
+                            { name = "topic", kind = "uint", size = 1, allowed = { 0, 10, 20 }, names = { [0] = "none", [10] = "temperature", [20] = "humidity" }, evidence = 6.42 },
+                            { name = "text", kind = "text", extent = "prefix", size = 2, prefix = "unsigned", charset = "java", evidence = 6.0 },
                         },
                     },
                 },
@@ -1705,7 +1705,7 @@ ts.dialects = {
                     {
                         message = "ACK", meaning = "ack", last_guard = 1, acks = { "any" }, acks_by = "echo",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 0 } },
+                            { name = "type", kind = "uint", size = 1, guard = { 0 }, evidence = 8.0 },
                             { name = "sequence", kind = "uint", size = 1 },
                             { name = "topic_number", kind = "uint", size = 4 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
@@ -1714,7 +1714,7 @@ ts.dialects = {
                     {
                         message = "NAK", meaning = "other", last_guard = 1,
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 1 } },
+                            { name = "type", kind = "uint", size = 1, guard = { 1 }, evidence = 8.0 },
                             { name = "sequence", kind = "uint", size = 1 },
                             { name = "topic_number", kind = "uint", size = 4 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
@@ -1723,7 +1723,7 @@ ts.dialects = {
                     {
                         message = "RTS", meaning = "other", last_guard = 1,
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 2 } },
+                            { name = "type", kind = "uint", size = 1, guard = { 2 }, evidence = 8.0 },
                             { name = "sequence", kind = "uint", size = 1 },
                             { name = "topic_number", kind = "uint", size = 4 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
@@ -1732,7 +1732,7 @@ ts.dialects = {
                     {
                         message = "CTS", meaning = "other", last_guard = 1,
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 3 } },
+                            { name = "type", kind = "uint", size = 1, guard = { 3 }, evidence = 8.0 },
                             { name = "sequence", kind = "uint", size = 1 },
                             { name = "topic_number", kind = "uint", size = 4 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
@@ -1741,7 +1741,7 @@ ts.dialects = {
                     {
                         message = "CREATION", meaning = "create", last_guard = 1, topic = 4, sender = "publisher",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 4 } },
+                            { name = "type", kind = "uint", size = 1, guard = { 4 }, evidence = 8.0 },
                             { name = "sequence", kind = "uint", size = 1 },
                             { name = "topic_number", kind = "uint", size = 4 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
@@ -1750,7 +1750,7 @@ ts.dialects = {
                     {
                         message = "PUBLICATION", meaning = "publish", last_guard = 1, topic = 3, payload = 4,
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 5 } },
+                            { name = "type", kind = "uint", size = 1, guard = { 5 }, evidence = 8.0 },
                             { name = "sequence", kind = "uint", size = 1 },
                             { name = "topic_number", kind = "uint", size = 4 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
@@ -1759,7 +1759,7 @@ ts.dialects = {
                     {
                         message = "SUBSCRIPTION", meaning = "subscribe", last_guard = 1, filter = 4, sender = "subscriber",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 6 } },
+                            { name = "type", kind = "uint", size = 1, guard = { 6 }, evidence = 8.0 },
                             { name = "sequence", kind = "uint", size = 1 },
                             { name = "topic_number", kind = "uint", size = 4 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
@@ -1768,7 +1768,7 @@ ts.dialects = {
                     {
                         message = "UNSUBSCRIPTION", meaning = "unsubscribe", last_guard = 1, filter = 4, sender = "subscriber",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 7 } },
+                            { name = "type", kind = "uint", size = 1, guard = { 7 }, evidence = 8.0 },
                             { name = "sequence", kind = "uint", size = 1 },
                             { name = "topic_number", kind = "uint", size = 4 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
@@ -1777,7 +1777,7 @@ ts.dialects = {
                     {
                         message = "MESSAGE", meaning = "status", last_guard = 1, payload = 4, sender = "broker",
                         steps = {
-                            { name = "type", kind = "uint", size = 1, guard = { 8 } },
+                            { name = "type", kind = "uint", size = 1, guard = { 8 }, evidence = 8.0 },
                             { name = "sequence", kind = "uint", size = 1 },
                             { name = "topic_number", kind = "uint", size = 4 },
                             { name = "text", kind = "text", extent = "rest", charset = "utf8" },
@@ -2011,7 +2011,8 @@ end)(shared)
 -- How surely is a datagram of a dialect? The evidence in bits: random bytes would decode so one time in 2^bits.
 --
 -- A one-byte ACK has some 5 bits, `home/room:20` behind a type and a retain byte more than 30. Used to claim traffic on
--- unknown ports, and to choose between dialects that share a port.
+-- unknown ports, and to choose between dialects that share a port. What each step proves by itself, whatever its value,
+-- stands in the tables: `step_bits` of pcap_tools/detect.py.
 local ts = ...
 local find, floor, log, min = string.find, math.floor, math.log, math.min
 
@@ -2025,48 +2026,6 @@ local function log2(value)
     return log(value) / log(2)
 end
 
-local function bits_of_choice(step, choices)
-    local width = step.kind == "bits" and step.bits or 8 * (step.size or 1)
-    return width - log2(choices)
-end
-
--- What one step proves by itself, whatever its value.
-local function bits_of_step(step)
-    if step.kind == "magic" then
-        return 8 * step.size
-    elseif step.guards then
-        if step.is_number then
-            return bits_of_choice(step, #step.guards)
-        end
-        return 8 * #step.guards[1] - log2(#step.guards)
-    elseif step.allowed then
-        local count = 0
-        for _ in pairs(step.allowed) do
-            count = count + 1
-        end
-        return bits_of_choice(step, count)
-    elseif step.kind == "digits" then
-        return step.size * log2(256 / 10)
-    elseif step.counts == "rest" or step.counts == "datagram" then
-        return 8 * step.size
-    elseif step.extent == "until" and not step.or_end then
-        return 4
-    elseif step.extent == "prefix" then
-        return step.is_last and 8 * step.size or 4
-    end
-    return 0
-end
-
-for _, dialect in ipairs(ts.dialects) do
-    for _, form in ipairs(dialect.forms) do
-        for _, layout in ipairs(form.layouts) do
-            for _, step in ipairs(layout.steps) do
-                step.evidence = bits_of_step(step)
-            end
-        end
-    end
-end
-
 -- The bits for a decoded datagram; 0 if it has an error, or a text that nobody could read. Readable bytes are text.
 function evidence.of(w)
     if w.error or not w.selected then
@@ -2075,7 +2034,7 @@ function evidence.of(w)
     local bits = -log2(#w.form.layouts)
     for index = 1, w.count do
         local step = w.layout.steps[index]
-        bits = bits + step.evidence
+        bits = bits + (step.evidence or 0)
         if (step.kind == "text" or step.kind == "bytes") and not step.guards then
             local value = w.values[index]
             if not find(value, "[\0-\8\11\12\14-\31\127]") then

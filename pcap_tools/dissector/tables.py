@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from pcap_tools.detect import step_bits
 from pcap_tools.dialect.program import Charset, Counts, Dialect, Extent, Form, Kind, Layout, Prefix, Step, Value
 from pcap_tools.dialect.spec import DialectSpec, ForwardSpec, MessageSpec
 
@@ -119,6 +120,7 @@ def _step(step: Step) -> dict[str, _Lua]:
         "span_first": step.span[0] + 1 if spans else None,
         "span_last": step.span[1] + 1 if spans else None,
         "span_length": step.span_length + 1 if step.span_length >= 0 else None,
+        "evidence": round(step_bits(step), 2) or None,
     }
 
 

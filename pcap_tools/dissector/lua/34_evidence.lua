@@ -1,7 +1,8 @@
 -- How surely is a datagram of a dialect? The evidence in bits: random bytes would decode so one time in 2^bits.
 --
 -- A one-byte ACK has some 5 bits, `home/room:20` behind a type and a retain byte more than 30. Used to claim traffic on
--- unknown ports, and to choose between dialects that share a port.
+-- unknown ports, and to choose between dialects that share a port. What each step proves by itself, whatever its value,
+-- stands in the tables: `step_bits` of pcap_tools/detect.py.
 local ts = ...
 local find, floor, log, min = string.find, math.floor, math.log, math.min
 
@@ -15,48 +16,6 @@ local function log2(value)
     return log(value) / log(2)
 end
 
-local function bits_of_choice(step, choices)
-    local width = step.kind == "bits" and step.bits or 8 * (step.size or 1)
-    return width - log2(choices)
-end
-
--- What one step proves by itself, whatever its value.
-local function bits_of_step(step)
-    if step.kind == "magic" then
-        return 8 * step.size
-    elseif step.guards then
-        if step.is_number then
-            return bits_of_choice(step, #step.guards)
-        end
-        return 8 * #step.guards[1] - log2(#step.guards)
-    elseif step.allowed then
-        local count = 0
-        for _ in pairs(step.allowed) do
-            count = count + 1
-        end
-        return bits_of_choice(step, count)
-    elseif step.kind == "digits" then
-        return step.size * log2(256 / 10)
-    elseif step.counts == "rest" or step.counts == "datagram" then
-        return 8 * step.size
-    elseif step.extent == "until" and not step.or_end then
-        return 4
-    elseif step.extent == "prefix" then
-        return step.is_last and 8 * step.size or 4
-    end
-    return 0
-end
-
-for _, dialect in ipairs(ts.dialects) do
-    for _, form in ipairs(dialect.forms) do
-        for _, layout in ipairs(form.layouts) do
-            for _, step in ipairs(layout.steps) do
-                step.evidence = bits_of_step(step)
-            end
-        end
-    end
-end
-
 -- The bits for a decoded datagram; 0 if it has an error, or a text that nobody could read. Readable bytes are text.
 function evidence.of(w)
     if w.error or not w.selected then
@@ -65,7 +24,7 @@ function evidence.of(w)
     local bits = -log2(#w.form.layouts)
     for index = 1, w.count do
         local step = w.layout.steps[index]
-        bits = bits + step.evidence
+        bits = bits + (step.evidence or 0)
         if (step.kind == "text" or step.kind == "bytes") and not step.guards then
             local value = w.values[index]
             if not find(value, "[\0-\8\11\12\14-\31\127]") then
