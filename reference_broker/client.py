@@ -161,6 +161,10 @@ class Client:
             waits.append(self._quiet_until)
         return max(waits, default=None)
 
+    def expects_ack(self, message: Message, datagram: bytes) -> bool:
+        """Whether the dialect promises an ACK for this request."""
+        return self._key_for(message, datagram) is not None
+
     # -- answers --------------------------------------------------------------------------------------------------
 
     def _is_answer(self, message: Message) -> bool:

@@ -94,6 +94,14 @@ class Broker:
         """What is due by now. The plain dialects' brokers never resend, so nothing is."""
         return []
 
+    def topic_of(self, message: Message, source: Endpoint) -> bytes | None:
+        """The topic by which a publish finds its subscribers: not always the one that stands in it."""
+        if self._topics_kind == "number":
+            return self.numbers.name(message, source)
+        if self._topics_kind == "source-address":
+            return source[0].encode()
+        return self.replies.forward_topic(message)
+
     def _allowed(self, sends: list[Send], now: int) -> list[Send]:
         allowed = [send for send in sends if self.accounts.allow(send.to, len(send.datagram), now)]
         self.counters["sent"] += len(allowed)
@@ -104,9 +112,7 @@ class Broker:
     # -- one handler a meaning ----------------------------------------------------------------------------------
 
     def _publish(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
-        topic, forward = self.replies.forward(message, datagram)
-        if self._topics_kind in ("number", "source-address"):
-            topic = self._topic_behind(message, source)
+        topic, forward = self.topic_of(message, source), self.replies.forward(message, datagram)
         if topic is None or not self._is_fit(topic) or self.subscriptions.index.is_wild(topic):
             self.counters["refused: topic"] += 1
             return self._answer("publish", message, datagram, source, now, "could not be published", topic, None)
@@ -212,10 +218,6 @@ class Broker:
             return False
         self.on_change({"retain": topic.hex(), "datagram": datagram.hex()})
         return self.retained.keep(topic, datagram)
-
-    def _topic_behind(self, message: Message, source: Endpoint) -> bytes | None:
-        """The topic where it does not stand in the message."""
-        return self.numbers.name(message, source) if self._topics_kind == "number" else source[0].encode()
 
     def _subscriber(self, message: Message, source: Endpoint) -> Endpoint | None:
         """Where forwards go: the source of the request, or its address with the port that the header names. Never

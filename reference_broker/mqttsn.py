@@ -168,6 +168,9 @@ class MqttsnBroker(Broker):
         waiting = session.waiting.pop(topic_id, [])
         return [send for forward in waiting for send in self._forward(session, forward, now)]
 
+    def topic_of(self, message: Message, source: Endpoint) -> bytes | None:
+        return self._topic_name(self.sessions.get(source), message)
+
     def _topic_name(self, session: Session | None, message: Message) -> bytes | None:
         kind = message.fields["topic_id_type"]
         if kind == SHORT:

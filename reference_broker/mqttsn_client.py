@@ -153,6 +153,10 @@ class MqttsnClient(Client):
     def _is_answer(self, message: Message) -> bool:
         return super()._is_answer(message) or message.message == "DISCONNECT"
 
+    def expects_ack(self, message: Message, datagram: bytes) -> bool:
+        """DISCONNECT is answered with the same, which is no ACK."""
+        return message.message != "DISCONNECT" and super().expects_ack(message, datagram)
+
     def _key_for(self, message: Message, datagram: bytes) -> AckKey | None:
         if message.message == "DISCONNECT":
             return "DISCONNECT", None

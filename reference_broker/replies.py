@@ -74,11 +74,19 @@ class Replies:
         field = self._layout(name, message.form).payload
         return self._build(name, message.form, {field: text.encode()} if field else {})
 
-    def forward(self, message: Message, datagram: bytes) -> tuple[bytes | None, bytes]:
-        """The topic under which a publish is passed on, and the bytes that are."""
+    def forward_topic(self, message: Message) -> bytes | None:
+        """The topic under which a publish is passed on."""
         how = self._spec.broker.forward.get(message.message or "", "same-bytes")
         if not isinstance(how, ForwardSpec):
-            return message.topic, datagram
+            return message.topic
+        return self._passed_on(how, message).topic
+
+    def forward(self, message: Message, datagram: bytes) -> bytes:
+        """What is passed on of a publish."""
+        how = self._spec.broker.forward.get(message.message or "", "same-bytes")
+        return datagram if not isinstance(how, ForwardSpec) else self.codec.build(self._passed_on(how, message))
+
+    def _passed_on(self, how: ForwardSpec, message: Message) -> Message:
         layout = self._layout(how.becomes, message.form)
         fields = _shared(layout, message.fields)
         if how.topic_without and layout.topic:
@@ -87,8 +95,7 @@ class Replies:
                 fields[layout.topic] = topic.replace(how.topic_without.encode(), b"", 1)
         for name, value in how.set.items():
             fields[name] = value.encode() if isinstance(value, str) else value
-        built = self.codec.message(how.becomes, fields, form=message.form)
-        return built.topic, self.codec.build(built)
+        return self.codec.message(how.becomes, fields, form=message.form)
 
     def _layout(self, name: str, form: str) -> Layout:
         found = self.codec.dialect.form(form) or self.codec.dialect.forms[0]

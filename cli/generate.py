@@ -1,0 +1,269 @@
+"""`topicshark generate`: traffic of any dialect with labelled faults, simulated to a file or played to a broker."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.app import new_app
+from cli.exit_codes import ExitCode
+
+app = new_app()
+
+EVERY_S = 0.2
+# What a tiled capture repeats: enough hosts and rounds for variety, few enough to be made in seconds.
+TILE_SIZES = {"sensors": 24, "dashboards": 4, "actuators": 2, "rounds": 30}
+
+Sensors = Annotated[int | None, typer.Option(min=1, help="How many publish (8).")]
+Dashboards = Annotated[int | None, typer.Option(min=1, help="How many subscribe to many topics (4).")]
+Actuators = Annotated[int | None, typer.Option(min=0, help="How many subscribe to one topic (2).")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="How often each publishes (10).")]
+
+
+@app.command(
+    epilog="Example: topicshark generate building -o building.pcap --fault ack-missing=0.05 --truth truth.json"
+)
+def generate(
+    scenario: Annotated[str | None, typer.Argument(help="Which scenario; --list shows them.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.pcap[ng]", help="The capture; - for stdout.")
+    ] = None,
+    dialect: Annotated[
+        list[str] | None, typer.Option(metavar="NAME|FILE.toml", help="The dialect (colon); several for mixed.")
+    ] = None,
+    form: Annotated[str | None, typer.Option(help="The form in which to write.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 1,
+    packets: Annotated[
+        str | None, typer.Option(metavar="N", help="A capture of exactly so many packets, as 100_000_000.")
+    ] = None,
+    fault: Annotated[
+        list[str] | None, typer.Option(metavar="NAME[=RATE]", help="A fault, in this share of its occasions (0.1).")
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write what is true of the capture, faults and all.")
+    ] = None,
+    sensors: Sensors = None,
+    dashboards: Dashboards = None,
+    actuators: Actuators = None,
+    rounds: Rounds = None,
+    capture_at: Annotated[
+        str | None, typer.Option(metavar="broker|any|NODE", help="Where the capture is taken; a node by its name.")
+    ] = None,
+    link: Annotated[
+        str | None, typer.Option(metavar="ethernet|cooked1|cooked2|raw|null", help="The link layer.")
+    ] = None,
+    vlan: Annotated[list[int] | None, typer.Option(help="An 802.1Q tag; two for QinQ.")] = None,
+    mtu: Annotated[int | None, typer.Option(help="Longer packets travel in fragments (1500).")] = None,
+    noise: Annotated[float | None, typer.Option(min=0, help="DNS, NTP, ARP and so on, per packet of traffic.")] = None,
+    microseconds: Annotated[bool, typer.Option("--us", help="Times in microseconds, not nanoseconds.")] = False,
+    ipv6: Annotated[bool, typer.Option(help="IPv6 in place of IPv4.")] = False,
+    to: Annotated[
+        str | None, typer.Option(metavar="HOST[:PORT]", help="Play the clients to a running broker, and record that.")
+    ] = None,
+    rate: Annotated[float, typer.Option(min=0.1, help="With --to: about so many requests a second.")] = 50.0,
+    show: Annotated[bool, typer.Option("--list", help="List the scenarios and exit.")] = False,
+    list_faults: Annotated[bool, typer.Option(help="List the faults with the rules they break, and exit.")] = False,
+) -> None:
+    """Generate traffic with labelled faults: a capture of any size, or live to a broker.
+
+    The truth file lists every fault with the frames that show it, every exchange with its ACK's frame and every
+    delivery with its forward's frame, told by the simulation itself.
+    """
+    if show or list_faults:
+        _show_scenarios() if show else _show_faults()
+        raise typer.Exit(ExitCode.CLEAN)
+    wanted = _order(scenario, output, dialect, form, seed, fault, ipv6) | {
+        "sensors": sensors,
+        "dashboards": dashboards,
+        "actuators": actuators,
+        "rounds": rounds,
+    }
+    capture = {"vlan": tuple(vlan) if vlan else None, "mtu": mtu, "noise": noise, "link": link}
+    capture |= {"resolution": "us" if microseconds else None}
+    capture["format"] = "pcapng" if output is not None and output.suffix == ".pcapng" else None
+    place = {"capture": {name: value for name, value in capture.items() if value is not None}} | _point(capture_at)
+    if to is not None:
+        _live(wanted, to, rate, str(output), truth)
+    elif packets is not None:
+        _bulk(wanted, place, _whole_number(packets), str(output), truth)
+    else:
+        _simulated(wanted, place, str(output), truth)
+
+
+def _show_scenarios() -> None:
+    from generators.scenarios import SCENARIOS
+
+    for name, known in SCENARIOS.items():
+        typer.echo(f"{name:<20}{known.about}")
+
+
+def _show_faults() -> None:
+    from generators.generate import CATALOGUE
+
+    for name, known in CATALOGUE.items():
+        typer.echo(f"{name:<26}{', '.join(known.rules) or '-':<24}{known.place:<12}{known.about}")
+
+
+def _order(
+    scenario: str | None,
+    output: Path | None,
+    dialect: list[str] | None,
+    form: str | None,
+    seed: int,
+    fault: list[str] | None,
+    ipv6: bool,
+) -> dict[str, Any]:
+    from pcap_tools.errors import UsageError
+
+    if scenario is None:
+        raise UsageError("say which scenario: `topicshark generate --list` shows them")
+    if output is None:
+        raise UsageError("-o FILE.pcap says where the capture goes")
+    return {
+        "scenario": scenario,
+        "seed": seed,
+        "dialects": tuple(dialect or ()),
+        "form": form,
+        "faults": dict(_fault(one) for one in fault or ()),
+        "ipv6": ipv6,
+    }
+
+
+def _fault(text: str) -> tuple[str, float]:
+    """`ack-missing=0.05`."""
+    from generators.fault import DEFAULT_RATE
+    from pcap_tools.errors import UsageError
+
+    name, equals, rate = text.partition("=")
+    try:
+        return name, float(rate) if equals else DEFAULT_RATE
+    except ValueError:
+        raise UsageError(f"--fault takes NAME or NAME=RATE with a rate like 0.05, not {text!r}") from None
+
+
+def _point(text: str | None) -> dict[str, Any]:
+    """Where to capture: two words that are places, or the name of a node."""
+    if text is None:
+        return {}
+    return {"point": text if text in ("broker", "any") else "client", "client": text}
+
+
+def _whole_number(text: str) -> int:
+    from pcap_tools.errors import UsageError
+
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"--packets takes a whole number like 1_000_000, not {text!r}") from None
+
+
+def _made(wanted: dict[str, Any], place: dict[str, Any], sizes: dict[str, int]) -> Any:
+    from generators.capture_options import LinkType, Point
+    from generators.generate import Order, generate
+    from pcap_tools.errors import UsageError
+
+    capture = place["capture"]
+    if "point" in place:
+        capture["point"] = Point(place["point"])
+    if "link" in capture and capture["link"] not in list(LinkType):
+        raise UsageError(f"there is no link layer {capture['link']!r}; there are: {', '.join(LinkType)}")
+    chosen = {**wanted, **{name: wanted[name] or size for name, size in sizes.items()}}
+    made = generate(Order(**chosen, capture=capture, client=place.get("client")), _progress("simulated datagrams"))
+    _end_progress()
+    for name in made.idle_faults:
+        typer.echo(f"the fault {name} found no occasion in {wanted['scenario']}; try another scenario", err=True)
+    return made
+
+
+def _simulated(wanted: dict[str, Any], place: dict[str, Any], output: str, truth: Path | None) -> None:
+    from generators.capture_point import write
+
+    made = _made(wanted, place, {})
+    write(made.capture, output, names=made.host_names() if output.endswith(".pcapng") else None)
+    told = made.truth()
+    _write_truth(told, truth)
+    faults = f", {len(told['faults'])} faults" if made.armed else ""
+    typer.echo(f"{len(made.capture.frames)} frames in {output}{faults}", err=output == "-")
+
+
+def _bulk(wanted: dict[str, Any], place: dict[str, Any], packets: int, output: str, truth: Path | None) -> None:
+    from generators.bulk import write_bulk
+    from generators.tiling import segment_of, tiling_facts
+
+    made = _made(wanted, place, TILE_SIZES)
+    options = made.capture.options
+    tell = _progress("packets", packets)
+    tiling = write_bulk(
+        segment_of(made), packets, output, format=options.format, resolution=options.resolution, progress=tell
+    )
+    _end_progress()
+    if truth is not None:
+        _write_truth({**made.truth(), "tiling": tiling_facts(tiling)}, truth)
+    typer.echo(
+        f"{tiling.packets:,} packets in {output}: {tiling.tiles} times {tiling.body} after {tiling.prologue}",
+        err=output == "-",
+    )
+
+
+def _live(wanted: dict[str, Any], to: str, rate: float, output: str, truth: Path | None) -> None:
+    from cli.clients import broker_port, endpoint
+    from generators.generate import DEFAULT_DIALECT, Order
+    from generators.live import play
+    from pcap_tools.dialect import load_dialect
+
+    dialect = load_dialect((wanted["dialects"] or (DEFAULT_DIALECT,))[0])
+    broker = endpoint(to, broker_port(dialect))
+    told = play(Order(**wanted, broker_at=broker), output, rate, _say, _progress("datagrams"))
+    _end_progress()
+    _write_truth(told, truth)
+    exchanges = told["exchanges"]
+    acked = sum(one["ack_frame"] is not None for one in exchanges)
+    typer.echo(
+        f"{told['capture']['frames']} datagrams in {output}: {acked} of {len(exchanges)} requests acknowledged, "
+        f"{len(told['deliveries'])} messages received, {len(told['faults'])} faults"
+    )
+    if exchanges and not acked:
+        _say(f"no answer from {to}: is a broker of {dialect.name} running there?")
+        raise typer.Exit(ExitCode.FINDINGS)
+
+
+def _say(text: str) -> None:
+    from pcap_tools.escaping import escape_text
+
+    typer.echo(escape_text(text), err=True)
+
+
+def _write_truth(told: dict[str, Any], target: Path | None) -> None:
+    from pcap_tools.errors import TopicsharkError
+
+    if target is None:
+        return
+    try:
+        target.write_text(json.dumps(told, indent=1) + "\n")
+    except OSError as error:
+        raise TopicsharkError(f"{target}: cannot be written: {error.strerror}") from error
+
+
+def _progress(what: str, total: int = 0) -> Callable[[int], None]:
+    """On a terminal a line that tells how far it is, a few times a second."""
+    if not sys.stderr.isatty():
+        return lambda count: None
+    told = [time.monotonic()]
+
+    def tell(count: int) -> None:
+        if time.monotonic() - told[0] >= EVERY_S:
+            told[0] = time.monotonic()
+            share = f" of {total:,} ({100 * count // total} %)" if total else ""
+            sys.stderr.write(f"\r{count:,}{share} {what}\033[K")
+            sys.stderr.flush()
+
+    return tell
+
+
+def _end_progress() -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K")

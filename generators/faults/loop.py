@@ -1,0 +1,88 @@
+"""Faults of the application loop (``rolebyte``): a dashboard that gives no instruction to a reading, or a wrong one."""
+
+from __future__ import annotations
+
+from generators.fault import Place, fault
+from generators.scenarios.script import has_loop
+from generators.turn import Duty, Edit, Label, Out, Sent, Turn
+from pcap_tools.dialect import Dialect
+from reference_broker.applications import Dashboard, Publish
+
+OPPOSITES = {
+    b"lower_temperature": b"raise_temperature",
+    b"raise_temperature": b"lower_temperature",
+    b"good_job": b"lower_temperature",
+}
+
+
+def _has_loop(dialect: Dialect) -> str | None:
+    return None if has_loop(dialect) else f"nobody instructs anybody in {dialect.name}"
+
+
+def _instruction(turn: Turn) -> Publish | None:
+    """What a dashboard is about to answer to a reading."""
+    reaction = turn.reaction
+    if reaction is None or turn.node is None or not isinstance(turn.node.application, Dashboard):
+        return None
+    return reaction if reaction.payload in OPPOSITES else None
+
+
+def _reading(turn: Turn) -> list[Out | Sent]:
+    """The forward that brought the reading, and the sensor's publish."""
+    forward = turn.cause
+    if forward is None:
+        return []
+    return [*([forward.out.publish] if forward.out.publish else []), forward]
+
+
+@fault("loop-broken", "X-LOOP", Place.APPLICATION, "a dashboard gives no instruction to a reading", fits=_has_loop)
+def loop_broken(turn: Turn) -> Edit | None:
+    instruction = _instruction(turn)
+    if instruction is None:
+        return None
+
+    def edit() -> list[Label]:
+        turn.reaction = None
+        return [Label("X-LOOP", _reading(turn), "no instruction follows this reading", instruction.topic)]
+
+    return edit
+
+
+def _find_instruction(turn: Turn) -> None:
+    """A wrong instruction leaves when the client has time for it: take note of it then. What a dashboard is told to
+    publish leaves in that order."""
+    queue: list[tuple[Publish, Label | None]] = turn.memory.setdefault(id(turn.node), [])
+    instruction = _instruction(turn)
+    if instruction is not None:
+        queue.append((instruction, None))
+    for out in turn.of(Duty.REQUEST) if queue else ():
+        said = Publish(out.message.topic or b"", out.message.payload or b"")
+        at = next((at for at, (due, _) in enumerate(queue) if due == said), None)
+        if at is not None and out.resend_of is None:
+            label = queue[at][1]
+            del queue[: at + 1]
+            if label is not None:
+                label.shown_by.append(out)
+
+
+@fault(
+    "loop-wrong",
+    "X-WRONG-INSTRUCTION",
+    Place.APPLICATION,
+    "a dashboard gives the opposite instruction",
+    follow=_find_instruction,
+    fits=_has_loop,
+)
+def loop_wrong(turn: Turn) -> Edit | None:
+    instruction = _instruction(turn)
+    if instruction is None:
+        return None
+
+    def edit() -> list[Label]:
+        wrong = Publish(instruction.topic, OPPOSITES[instruction.payload])
+        label = Label("X-WRONG-INSTRUCTION", _reading(turn), "the instruction is the wrong one", instruction.topic)
+        turn.reaction = wrong
+        turn.memory[id(turn.node)][-1] = wrong, label
+        return [label]
+
+    return edit

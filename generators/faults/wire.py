@@ -1,0 +1,213 @@
+"""Faults of the wire format: a client sends one more datagram, which is damaged. The broker ignores it.
+
+It is made from a valid one of the same client by one small change after the other, until decoding it gives exactly
+the wanted error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from generators.fault import Find, Fits, Place, fault
+from generators.faults.fits import REQUESTS, all_of, has_no_sessions, meaning_of
+from generators.faults.occasions import acknowledged_request, rebuilt
+from generators.turn import Duty, Edit, Label, Sent, Turn
+from pcap_tools.codec import Codec
+from pcap_tools.dialect import Dialect
+from pcap_tools.dialect.program import Counts, Extent, Kind, Layout, Step, Value
+from pcap_tools.errors import UsageError
+from pcap_tools.message import Message
+from pcap_tools.wire_errors import WireError
+
+# What is tried in the place of a byte that is no number: not in any text, no digit, no NUL.
+FEW = (0xFF, 0x80, 0x21, 0x00)
+NUMBERS = (Kind.UINT, Kind.INT, Kind.BITS, Kind.DIGITS)
+
+Damage = Callable[[Message, bytes, WireError], Iterator[bytes]]
+
+# The fields in which a changed byte can bring an error about.
+PLACES: dict[WireError, Callable[[Step], bool]] = {
+    WireError.UNKNOWN_TYPE: lambda step: step.guard is not None,
+    WireError.BAD_MAGIC: lambda step: step.kind is Kind.MAGIC,
+    WireError.BAD_LENGTH: lambda step: step.counts is not Counts.NOTHING or step.extent is Extent.PREFIX,
+    WireError.BAD_VALUE: lambda step: step.allowed is not None or step.kind is Kind.DIGITS,
+    WireError.BAD_TEXT: lambda step: step.kind is Kind.TEXT,
+    WireError.NO_DELIMITER: lambda step: step.extent is Extent.UNTIL,
+}
+
+
+def _body(message: Message, datagram: bytes) -> int:
+    return len(datagram) - message.padding
+
+
+def _cut(message: Message, datagram: bytes, error: WireError) -> Iterator[bytes]:
+    return (datagram[:length] for length in range(_body(message, datagram) - 1, 0, -1))
+
+
+def _changed(message: Message, datagram: bytes, error: WireError) -> Iterator[bytes]:
+    for step in message.layout.steps if message.layout is not None else ():
+        if step.name not in message.ranges or not PLACES.get(error, _anywhere)(step):
+            continue
+        start, end = message.ranges[step.name]
+        values = range(255, -1, -1) if step.kind in NUMBERS or step.extent is Extent.PREFIX else FEW
+        for at in range(start, end):
+            yield from (datagram[:at] + bytes([value]) + datagram[at + 1 :] for value in values)
+
+
+def _anywhere(step: Step) -> bool:
+    return True
+
+
+def _shortened(message: Message, datagram: bytes, error: WireError) -> Iterator[bytes]:
+    return (datagram[:at] + datagram[at + 1 :] for at in range(_body(message, datagram)))
+
+
+def _lengthened(message: Message, datagram: bytes, error: WireError) -> Iterator[bytes]:
+    return (datagram[:at] + b"\xff" + datagram[at:] for at in range(_body(message, datagram), -1, -1))
+
+
+def _followed(message: Message, datagram: bytes, error: WireError) -> Iterator[bytes]:
+    body = datagram[: _body(message, datagram)]
+    return iter((body + b"!", body + b"\0!", datagram + b"!"))
+
+
+DAMAGES: dict[WireError, tuple[Damage, ...]] = {
+    WireError.UNKNOWN_TYPE: (_changed, _cut),
+    WireError.INCOMPLETE: (_cut, _changed),
+    WireError.NO_DELIMITER: (_shortened, _changed, _cut),
+    WireError.BAD_MAGIC: (_changed,),
+    WireError.BAD_LENGTH: (_changed, _cut, _lengthened),
+    WireError.BAD_VALUE: (_changed,),
+    WireError.BAD_TEXT: (_changed, _lengthened),
+    WireError.TRAILING: (_followed, _lengthened),
+}
+
+
+def damaged(codec: Codec, datagram: bytes, error: WireError) -> bytes | None:
+    """A datagram like this one that has this error and no other, or None if there is none."""
+    if error is WireError.EMPTY:
+        return b""
+    message = codec.decode(datagram)
+    tries = chain.from_iterable(damage(message, datagram, error) for damage in DAMAGES[error])
+    return next((made for made in tries if codec.decode(made).error is error), None)
+
+
+def _finds(error: WireError, rule: str) -> Find:
+    def find(turn: Turn) -> Edit | None:
+        valid = [out for out in turn.of(Duty.REQUEST) if out.resend_of is None] if turn.node is not None else []
+        hopeless: set[object] = turn.memory.setdefault("hopeless", set())
+        valid = [out for out in valid if (out.message.message, out.message.form) not in hopeless]
+        made = damaged(turn.codec, valid[0].datagram, error) if valid else None
+        if made is None:
+            hopeless |= {(out.message.message, out.message.form) for out in valid[:1]}
+            return None
+        return lambda: _send(turn, rule, made)
+
+    return find
+
+
+def _send(turn: Turn, rule: str, datagram: bytes) -> list[Label]:
+    stray = turn.stray(datagram, turn.site.broker)
+    turn.outs.append(stray)
+    return [Label(rule, [stray], f"this datagram is damaged: {stray.message.error}")]
+
+
+def _can_have(error: WireError) -> Fits:
+    """By trying."""
+
+    def check(dialect: Dialect) -> str | None:
+        codec = Codec(dialect)
+        if any(damaged(codec, codec.build(message), error) is not None for message in _samples(codec)):
+            return None
+        return f"no request of {dialect.name} can have the error {error}"
+
+    return check
+
+
+def _samples(codec: Codec) -> Iterator[Message]:
+    """A valid request of each kind in each form."""
+    for form in codec.dialect.forms:
+        for layout in form.layouts:
+            if layout.meaning in REQUESTS:
+                try:
+                    message = codec.message(layout.message, _some_words(layout), form=form.name)
+                    codec.build(message)
+                except UsageError:
+                    continue
+                yield message
+
+
+def _some_words(layout: Layout) -> dict[str, Value]:
+    """Something in every field that takes words."""
+    return {
+        step.name: b"a" * (step.size if step.extent is Extent.FIXED else 1)
+        for step in layout.steps
+        if step.kind in (Kind.TEXT, Kind.BYTES) and step.guard is None
+    }
+
+
+def _enter() -> None:
+    """One fault for each way in which a datagram can be wrong."""
+    for error in (WireError.EMPTY, *DAMAGES):
+        rule = f"W-{error.upper()}"
+        about = f"a client sends one more datagram, with the error {error}; the broker ignores it"
+        fault(f"wire-{error}", rule, Place.CLIENT, about, fits=_can_have(error))(_finds(error, rule))
+
+
+_enter()
+
+
+def _has_wildcards(dialect: Dialect) -> str | None:
+    codec = Codec(dialect)
+    published = [message for message in _samples(codec) if meaning_of(dialect, message.message or "") == "publish"]
+    if any(_wild(codec, message) is not None for message in published):
+        return None
+    return f"a topic of {dialect.name} has no room for a wildcard"
+
+
+def _wild(codec: Codec, message: Message) -> bytes | None:
+    """A publish to a wildcard: the last level of its topic is one."""
+    topics, name = codec.dialect.spec.topics, message.layout.topic if message.layout is not None else None
+    topic = message.fields.get(name) if name is not None else None
+    if name is None or topic is None or not topics.wildcards:
+        return None
+    sign = next(iter(topics.wildcards)).encode()
+    if isinstance(topic, int):
+        return rebuilt(codec, message, **{name: int(sign)}) if sign.isdigit() else None
+    separator = (topics.separator or "").encode()
+    above = topic.rpartition(separator)[0] + separator if separator and separator in topic else b""
+    counted = {step.name for step in message.layout.steps if step.counts} if message.layout is not None else set()
+    fields = {key: value for key, value in message.fields.items() if key not in counted} | {name: above + sign}
+    try:
+        return codec.build(codec.message(message.message or "", fields, form=message.form))
+    except UsageError:
+        return None
+
+
+@fault(
+    "wildcard-published",
+    "W-WILDCARD-TOPIC",
+    Place.CLIENT,
+    "a client publishes to a wildcard",
+    fits=all_of(_has_wildcards, has_no_sessions),
+)
+def wildcard_published(turn: Turn) -> Edit | None:
+    publish = _publish_done(turn)
+    made = _wild(turn.codec, publish.message) if publish is not None else None
+    if made is None:
+        return None
+
+    def edit() -> list[Label]:
+        wild = turn.stray(made, turn.site.broker)
+        wild.duty = Duty.REQUEST
+        turn.outs.append(wild)
+        return [Label("W-WILDCARD-TOPIC", [wild], "there is a wildcard in the topic of a publish", wild.message.topic)]
+
+    return edit
+
+
+def _publish_done(turn: Turn) -> Sent | None:
+    """A client's publish that is over and done with; only then does the ACK of another one mislead nobody."""
+    request = acknowledged_request(turn)
+    return request if request is not None and request.message.meaning == "publish" else None

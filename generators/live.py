@@ -1,0 +1,264 @@
+"""The client side of a scenario against a broker that is really there, any implementation, with the clients' faults.
+
+Each node has a socket of its own. What goes out and what comes back is recorded; the truth tells what the clients did
+and what they were answered. Against a broker on loopback every node has an address of its own (127.0.10.x), as in
+the scenario; elsewhere nodes differ by their port.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import selectors
+import socket
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+from types import TracebackType
+from typing import Any, Self
+
+from generators.capture_options import CaptureOptions, Point
+from generators.cast import Cast
+from generators.chance import Chance
+from generators.crossing import Crossing
+from generators.fault import Armed, Place
+from generators.generate import Order, arm, stage
+from generators.run import Delivery, Run
+from generators.stage import Action, Node, Site
+from generators.truth import truth
+from generators.turn import Duty, Out, Sent
+from pcap_tools.errors import TopicsharkError
+from reference_broker import Endpoint, Send
+from reference_broker.limits import SECOND
+from reference_broker.recorder import Recorder
+from reference_broker.requests import Event, EventKind
+
+MAX_DATAGRAM = 65_535
+QUIET_NS = SECOND  # so long after the last action nothing more is expected
+
+
+@dataclass(slots=True)
+class Recorded:
+    """The capture of a live run, as far as the truth asks: which frame a datagram is."""
+
+    options: CaptureOptions = field(default_factory=lambda: CaptureOptions(point=Point.CLIENT, host="live"))
+    frames: list[Crossing] = field(default_factory=list)
+    copies: dict[int, int] = field(default_factory=dict)
+    dropped: list[int] = field(default_factory=list)
+    numbers: dict[int, int] = field(default_factory=dict)
+    noise: int = 0
+
+    def frame_of(self, crossing: int) -> int | None:
+        return self.numbers.get(crossing)
+
+
+class LivePlay:
+    """Plays one site in real time, its actions ``pace`` times slower than the scenario says."""
+
+    def __init__(
+        self,
+        site: Site,
+        recorder: Recorder,
+        faults: Iterable[Armed] = (),
+        seed: int = 1,
+        pace: float = 1.0,
+        timeout_s: float = 600.0,
+        progress: Callable[[int], None] = lambda sent: None,
+    ) -> None:
+        self.run_so_far = Run([site])
+        self.faults = list(faults)
+        self.mischief = Chance(f"{seed} faults")
+        self._clock_offset = time.time_ns() - time.monotonic_ns()
+        self.start_ns = self._now()
+        self.recorded = Recorded()
+        self._recorder, self._progress = recorder, progress
+        site.actions = [_at_pace(action, pace) for action in site.actions]
+        self.last_action_ns = self.start_ns + max((action.time_ns for action in site.actions), default=0)
+        self._give_up_ns = self.start_ns + int(timeout_s * SECOND)
+        self._queue: list[tuple[int, int, Callable[[int], None]]] = []
+        self._order = 0
+        self._sockets: dict[Endpoint, socket.socket] = {}
+        self._selector = selectors.DefaultSelector()
+        self._site = site
+        for node in site.nodes:
+            self._open(node)
+        self._cast = _LiveCast(self, site, ())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._selector.close()
+        for one in self._sockets.values():
+            one.close()
+
+    def run(self) -> Run:
+        """Until everything asked for is answered or given up, or the time is up."""
+        while not self._is_over():
+            wait_ns = min(self._queue[0][0] if self._queue else self._now() + QUIET_NS, self._give_up_ns) - self._now()
+            for key, _ in self._selector.select(max(0, wait_ns) / SECOND):
+                self._receive(key.data)
+            while self._queue and self._queue[0][0] <= self._now():
+                due_ns, _, happens = heapq.heappop(self._queue)
+                happens(due_ns)
+        self._recorder.close()
+        return self.run_so_far
+
+    def _is_over(self) -> bool:
+        now = self._now()
+        idle = all(node.client.is_idle for node in self._site.nodes)
+        return now >= self._give_up_ns or (idle and now > self.last_action_ns + QUIET_NS)
+
+    def _now(self) -> int:
+        """Time that does not jump, counted from the epoch."""
+        return time.monotonic_ns() + self._clock_offset
+
+    # -- what a cast needs (``cast.World``) ---------------------------------------------------------------------------
+
+    def later(self, time_ns: int, happens: Callable[[int], None]) -> None:
+        heapq.heappush(self._queue, (time_ns, self._order, happens))
+        self._order += 1
+
+    def leaves(self, host: str, now: int) -> int:
+        return now
+
+    def carry(self, crossing: Crossing, now: int) -> tuple[int, ...]:
+        """Out of the socket; where it gets to, only answers can tell."""
+        with contextlib.suppress(OSError):  # what the system will not take is as lost as any datagram can be
+            self._sockets[crossing.src].sendto(crossing.datagram, crossing.dst)
+        self._record(crossing)
+        return (now,) if crossing.dst == self._site.broker else ()
+
+    def ephemeral_port(self) -> int:
+        return 0
+
+    def note_sent(self, sent: Sent) -> None:
+        self.run_so_far.sent.append(sent)
+        self._progress(len(self.run_so_far.sent))
+
+    # -- sockets ----------------------------------------------------------------------------------------------------
+
+    def _open(self, node: Node) -> None:
+        listening = self._bound(node.endpoint)
+        node.endpoint = _place_of(listening)
+        if node.client.dialect.spec.broker.subscriber_port is None:
+            node.source = node.endpoint
+            return
+        node.client.listen_port = node.endpoint[1]
+        node.source = _place_of(self._bound((node.endpoint[0], 0)))
+
+    def _bound(self, wanted: Endpoint) -> socket.socket:
+        broker = self._site.broker
+        one = socket.socket(socket.AF_INET6 if ":" in broker[0] else socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            one.setblocking(False)
+            # The system chooses the address towards a broker elsewhere, and replies must come to that address.
+            if not ip_address(broker[0]).is_loopback or ":" in broker[0]:
+                wanted = _address_towards(broker), 0
+            one.bind(wanted)
+        except OSError as error:
+            one.close()
+            raise TopicsharkError(f"cannot listen at {wanted[0]} port {wanted[1]}: {error.strerror}") from error
+        self._sockets[_place_of(one)] = one
+        self._selector.register(one, selectors.EVENT_READ, one)
+        return one
+
+    def _receive(self, one: socket.socket) -> None:
+        try:
+            datagram, source = one.recvfrom(MAX_DATAGRAM)
+        except OSError:  # an ICMP error of something sent before
+            return
+        now, to = self._now(), _place_of(one)
+        came = self._cast.came(datagram, (str(source[0]), int(source[1])), to, now)
+        self._record(came.crossing)
+        self._cast.take_in(came, now)
+
+    def _record(self, crossing: Crossing) -> None:
+        self._recorder.record(self._now(), crossing.src, crossing.dst, crossing.datagram)
+        self.recorded.frames.append(crossing)
+        self.recorded.numbers[crossing.number] = self._recorder.frames
+
+
+class _LiveCast(Cast):
+    """A cast without a broker of its own: what the broker did is known only by what comes."""
+
+    def came(self, datagram: bytes, source: Endpoint, to: Endpoint, now: int) -> Sent:
+        """A datagram from the broker, or from whoever sent it."""
+        out = Out(datagram, to, Duty.OTHER, self.codec.decode(datagram))
+        crossing = Crossing(len(self.run.sent), self.site.dialect.name, source, to, datagram, now, (now,))
+        sent = out.sent = Sent(self.site, None, out, crossing, None)
+        self.world.note_sent(sent)
+        return sent
+
+    def take_in(self, came: Sent, now: int) -> None:
+        node = self._by_endpoint.get(came.crossing.dst)
+        if node is not None:
+            self._at_node(node, came, now)
+
+    def _client_turn(self, node: Node, came: Sent | None, sends: list[Send], events: list[Event], now: int) -> None:
+        for event in events if came is not None else ():
+            current = self._current.get(id(node))
+            if event.kind in (EventKind.ACKNOWLEDGED, EventKind.REFUSED) and current is not None and came is not None:
+                came.out.duty = Duty.ACK
+                self._exchanges[current.crossing.number].acks.append(came.out)
+            elif event.kind is EventKind.RECEIVED and came is not None:
+                came.out.duty = Duty.FORWARD
+                publish = self._said.get(came.message.payload or b"")
+                self.run.deliveries.append(Delivery(publish, node.endpoint, came.out))
+        super()._client_turn(node, came, sends, events, now)
+
+    def _at_broker(self, came: Sent, now: int) -> None:
+        """It has left; the broker is somebody else's. Publishes are remembered, to know them when they come back."""
+        if came.message.meaning == "publish":
+            self._said[came.message.payload or b""] = came
+
+    def _tick_broker(self, now: int) -> None:
+        pass
+
+
+def play(
+    order: Order,
+    output: str,
+    rate: float,
+    say: Callable[[str], None],
+    progress: Callable[[int], None] = lambda sent: None,
+    timeout_s: float = 600.0,
+) -> dict[str, Any]:
+    """Play a scenario's clients to the broker at ``order.broker_at``, about ``rate`` requests a second; record it in
+    ``output``. Returns the truth."""
+    script = stage(order)
+    site = script.sites[0]
+    armed = [one for one in arm(script.faults, [site.dialect]) if _is_the_clients(one, say)]
+    lasts_s = max((action.time_ns for action in site.actions), default=0) / SECOND or 1.0
+    pace = len(site.actions) / rate / lasts_s
+    recorder = Recorder(output, say)
+    with LivePlay(site, recorder, armed, order.seed, pace, timeout_s, progress) as live:
+        run = live.run()
+        return truth(run, live.recorded, armed, {"scenario": order.scenario, "seed": order.seed, "live": True})
+
+
+def _is_the_clients(armed: Armed, say: Callable[[str], None]) -> bool:
+    if armed.fault.place in (Place.CLIENT, Place.APPLICATION):
+        return True
+    say(f"the fault {armed.fault.name} is the {armed.fault.place}'s, which is not ours here: left out")
+    return False
+
+
+def _at_pace(action: Action, pace: float) -> Action:
+    return replace(action, time_ns=int(action.time_ns * pace))
+
+
+def _place_of(one: socket.socket) -> Endpoint:
+    host, port = one.getsockname()[:2]
+    return str(host), int(port)
+
+
+def _address_towards(broker: Endpoint) -> str:
+    """The own address from which this machine reaches the broker; nothing is sent to find it out."""
+    family = socket.AF_INET6 if ":" in broker[0] else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(broker)
+        return str(probe.getsockname()[0])

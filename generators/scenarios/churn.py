@@ -1,0 +1,80 @@
+"""Churn: subscribers come and go all the time while publishers publish.
+
+Where the dialect has no unsubscription, nodes subscribe one after the other.
+"""
+
+from __future__ import annotations
+
+from generators.scenarios.building import (
+    actuators,
+    close_sessions,
+    create_topics,
+    dashboards,
+    publish_time,
+    publishers,
+    vocabulary,
+    wanted,
+)
+from generators.scenarios.rooms import rooms_with_loops
+from generators.scenarios.script import Script, Setting, has_loop
+from generators.stage import Node, Site, Verb
+from generators.vocabulary import Vocabulary
+from pcap_tools.errors import UsageError
+
+FILTERS_EACH = 3
+STAY_S, AWAY_S, SPREAD = 1.5, 0.8, 0.5  # in periods
+
+
+def churn(setting: Setting) -> Script:
+    site = setting.site()
+    if has_loop(site.dialect):
+        step_s = setting.duration_s / (setting.dashboards + setting.actuators + 1)
+        return Script([rooms_with_loops(setting, site, step_s, first_reading_s=0.0)])
+    words = vocabulary(site)
+    sensors = publishers(setting, site)
+    topics = words.topics(setting.sensors)
+    filters = words.filters(wanted(site.dialect, sensors, topics))
+    if not filters:
+        raise UsageError(f"in {site.dialect.name} nobody can subscribe; use `building`")
+    start = create_topics(site, topics) + 0.5
+    nodes = [*dashboards(setting, site), *actuators(setting, site)]
+    come_and_go = words.can_unsubscribe(filters[0])
+    for number, node in enumerate(nodes):
+        mine = dict.fromkeys(filters[(number * FILTERS_EACH + offset) % len(filters)] for offset in range(FILTERS_EACH))
+        if come_and_go:
+            _come_and_go(setting, site, node, list(mine), start)
+        else:
+            _come(setting, site, node, list(mine), start + setting.duration_s * number / len(nodes))
+    _publish(setting, site, sensors, topics, words, start)
+    close_sessions(site, start + setting.duration_s + setting.period_s, len(sensors))
+    site.finished_ns = None
+    return Script([site])
+
+
+def _come_and_go(setting: Setting, site: Site, node: Node, filters: list[bytes], start: float) -> None:
+    """Each filter for itself: subscribed to for a while, given up for a while, until the end."""
+    period, chance = setting.period_s, setting.chance
+    for text in filters:
+        time = start - 0.4 + chance.rng.random() * period
+        while time < start + setting.duration_s:
+            site.at(time, node, Verb.SUBSCRIBE, text)
+            time += period * STAY_S * (1 + SPREAD * (2 * chance.rng.random() - 1))
+            if time < start + setting.duration_s:
+                site.at(time, node, Verb.UNSUBSCRIBE, text)
+            time += period * AWAY_S * (1 + SPREAD * (2 * chance.rng.random() - 1))
+
+
+def _come(setting: Setting, site: Site, node: Node, filters: list[bytes], time: float) -> None:
+    for text in filters:
+        site.at(time, node, Verb.SUBSCRIBE, text)
+        time += setting.period_s
+
+
+def _publish(
+    setting: Setting, site: Site, sensors: list[Node], topics: list[bytes], words: Vocabulary, start: float
+) -> None:
+    for turn in range(setting.rounds):
+        for number, sensor in enumerate(sensors):
+            topic = topics[number % len(topics)]
+            payload = words.payload(setting.chance.between(15, 35), topic)
+            site.at(publish_time(setting, start, turn, number), sensor, Verb.PUBLISH, topic, payload)
