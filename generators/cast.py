@@ -146,10 +146,10 @@ class Cast:
         return Turn(self.site, node, came, outs, now, since, topic, self.world.mischief, self.codec, self.history)
 
     def _let_faults_in(self, turn: Turn) -> None:
-        meant = list(turn.outs)
-        for armed in self.world.faults:
-            self.run.labels += armed.go_on(turn)
-        if turn.outs != meant:
+        meant = [(out, out.datagram, out.delay_ns) for out in turn.outs]
+        labels = [label for armed in self.world.faults for label in armed.go_on(turn)]
+        self.run.labels += labels
+        if labels or meant != [(out, out.datagram, out.delay_ns) for out in turn.outs]:
             return  # what an earlier fault leads to is seen for itself as well
         for armed in self.world.faults:
             labels = armed.step_in(turn)

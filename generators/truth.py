@@ -20,8 +20,24 @@ from reference_broker import Endpoint
 VERSION = 1
 
 
+class Numbered(Protocol):
+    """What the truth asks of a capture, simulated or live."""
+
+    @property
+    def options(self) -> CaptureOptions: ...
+    @property
+    def frames(self) -> Sequence[object]: ...
+    @property
+    def copies(self) -> Mapping[int, int]: ...
+    @property
+    def dropped(self) -> Sequence[int]: ...
+    @property
+    def noise(self) -> int: ...
+    def frame_of(self, crossing: int) -> int | None: ...
+
+
 def truth(
-    run: Run, capture: Capture, armed: Sequence[Armed] = (), about: dict[str, Any] | None = None
+    run: Run, capture: Numbered, armed: Sequence[Armed] = (), about: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """All there is to know, ready for JSON. ``about`` stands first: scenario, seed and what else was chosen."""
     teller = _Teller(run, capture)
@@ -55,7 +71,7 @@ class _Teller:
             "noise": capture.noise,
             "copies": [[later, first] for later, first in sorted(capture.copies.items())],
             "lost_after_capture": [frame for frame in lost if frame is not None],
-            "missed": sorted(set(capture.dropped)),
+            "missed": len(set(capture.dropped)),
         }
 
     def fault(self, label: Label) -> dict[str, Any]:

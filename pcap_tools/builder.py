@@ -13,14 +13,14 @@ from pcap_tools.message import Message
 
 def complete(dialect: Dialect, name: str, form: str | None, given: Mapping[str, Value | str]) -> Message:
     """A message with all its fields, in the first form that can hold it."""
-    problem = UsageError(f"{dialect.name} has no message {name!r}{suggestion(name, dialect.messages)}")
+    problem: UsageError | None = None
     for candidate in _forms(dialect, form):
         for layout in candidate.layouts_of(name):
             try:
                 return _complete(dialect, candidate, layout, given)
             except UsageError as error:
                 problem = error
-    raise problem
+    raise problem or UsageError(f"{dialect.name} has no message {name!r}{suggestion(name, dialect.messages)}")
 
 
 def build(dialect: Dialect, message: Message, check: bool) -> bytes:

@@ -13,7 +13,7 @@ from generators.faults.fits import (
 from generators.faults.occasions import (
     SOON_NS,
     ack_of,
-    acknowledged_request,
+    answered_request,
     asked,
     idle_others,
     silence,
@@ -90,7 +90,7 @@ def ack_late(turn: Turn) -> Edit | None:
         return None
 
     def edit() -> list[Label]:
-        ack.delay_ns = int(waits_ns(turn, request) * LATE)
+        ack.delay_ns = int(waits_ns(request) * LATE)
         label = Label("A-LATE", [request, ack], f"the ACK of {request.message.message} comes late", turn.topic)
         turn.memory[request.first.crossing.number] = label
         return [label]
@@ -194,7 +194,7 @@ def _clients_may_send(dialect: Dialect, ack: str) -> bool:
     fits=all_of(broker_acknowledges, _anyone_acknowledges),
 )
 def ack_of_ack(turn: Turn) -> Edit | None:
-    request, ack = acknowledged_request(turn), turn.cause
+    request, ack = answered_request(turn), turn.came("ack")
     if request is None or ack is None or not _clients_may_send(turn.site.dialect, ack.message.message or ""):
         return None
 

@@ -166,14 +166,17 @@ def _stream(turn: Turn, out: Out) -> object:
     fits=can_subscribe,
 )
 def forward_late(turn: Turn) -> Edit | None:
-    forwards = lone_forwards(turn)
+    late: dict[object, list[tuple[int, Out]]] = turn.memory.setdefault("late", {})
+    forwards = [
+        out for out in lone_forwards(turn) if all(due <= turn.now for due, _ in late.get(_stream(turn, out), ()))
+    ]
     if not forwards:
         return None
 
     def edit() -> list[Label]:
         out = turn.chance.pick(forwards)
         out.delay_ns = LATE_NS
-        turn.memory.setdefault("late", {}).setdefault(_stream(turn, out), []).append((turn.now + LATE_NS, out))
+        late.setdefault(_stream(turn, out), []).append((turn.now + LATE_NS, out))
         return [Label("D-LATE", [publish_of(out), out], "this comes seconds late", turn.topic_of(out))]
 
     return edit

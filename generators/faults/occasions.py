@@ -13,6 +13,7 @@ from generators.faults.fits import REQUESTS
 from generators.stage import Node, Verb
 from generators.turn import Duty, Label, Out, Sent, Turn
 from pcap_tools.codec import Codec
+from pcap_tools.dialect.program import Extent, Kind, Layout, Value
 from pcap_tools.errors import UsageError
 from pcap_tools.message import Message
 from reference_broker import Endpoint
@@ -56,18 +57,23 @@ def publish_of(out: Out) -> Sent:
 
 
 def is_quiet(turn: Turn) -> bool:
-    """Whether a client has nothing on its way: its last request was just acknowledged, and no other waits."""
+    """Whether a client has nothing on its way: its last request was just answered in full, and no other waits."""
     node = turn.node
-    if node is None or turn.outs or turn.reaction is not None or turn.came("ack") is None:
+    if node is None or turn.reaction is not None or turn.came("ack", "status") is None:
         return False
-    return node.client.is_idle and not node.client.awaits_status
+    return node.client.is_idle and not node.client.awaits_status and len(turn.of(Duty.ACK)) == len(turn.outs)
 
 
 def acknowledged_request(turn: Turn) -> Sent | None:
-    """The request of a client whose ACK came in this turn and left it with nothing on its way."""
-    request = turn.cause.cause if turn.cause is not None and is_quiet(turn) else None
-    fits = request is not None and request.node is turn.node and request.message.meaning in REQUESTS
-    return request if fits else None
+    """The request of a client that was answered in this turn, which left the client with nothing on its way."""
+    return answered_request(turn) if is_quiet(turn) else None
+
+
+def answered_request(turn: Turn) -> Sent | None:
+    """The request of a client that was answered in this turn."""
+    request = turn.cause.cause if turn.cause is not None else None
+    is_own = request is not None and turn.node is not None and request.node is turn.node
+    return request if is_own and request is not None and request.message.meaning in REQUESTS else None
 
 
 def idle_others(turn: Turn, *not_these: Endpoint) -> list[Node]:
@@ -75,7 +81,7 @@ def idle_others(turn: Turn, *not_these: Endpoint) -> list[Node]:
     return [node for node in turn.others(*not_these) if node.client.is_idle and not node.client.awaits_status]
 
 
-def waits_ns(turn: Turn, request: Sent) -> int:
+def waits_ns(request: Sent) -> int:
     """How long the sender of a request waits for its ACK."""
     return request.node.client.timing.resend_after_ns if request.node is not None else 0
 
@@ -118,9 +124,9 @@ def strangers(turn: Turn, publish: Sent) -> list[Node]:
 
 def forward_to(turn: Turn, publish: Sent, to: Endpoint) -> Out:
     """What the broker passes on of a publish, to somebody who is not owed it."""
-    replies: Replies = turn.memory.setdefault("replies", None) or Replies(turn.site.dialect)
-    turn.memory["replies"] = replies
-    datagram = replies.forward(publish.message, publish.crossing.datagram)
+    if "replies" not in turn.memory:
+        turn.memory["replies"] = Replies(turn.site.dialect)
+    datagram: bytes = turn.memory["replies"].forward(publish.message, publish.crossing.datagram)
     ephemeral = turn.site.dialect.spec.broker.forward_from == "ephemeral"
     return Out(datagram, to, Duty.FORWARD, turn.codec.decode(datagram), ephemeral, publish=publish)
 
@@ -172,6 +178,15 @@ def altered(codec: Codec, message: Message) -> bytes | None:
         return None
     other = value + 1 if isinstance(value, int) else _other_text(value)
     return rebuilt(codec, message, **{name: other})
+
+
+def filled(layout: Layout, word: bytes) -> dict[str, Value]:
+    """A word in every field that takes words."""
+    return {
+        step.name: word.ljust(step.size)[: step.size] if step.extent is Extent.FIXED else word
+        for step in layout.steps
+        if step.kind in (Kind.TEXT, Kind.BYTES) and step.guard is None
+    }
 
 
 def rebuilt(codec: Codec, message: Message, **fields: int | bytes) -> bytes | None:

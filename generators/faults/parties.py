@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from generators.fault import Place, fault
 from generators.faults.fits import all_of, broker_acknowledges, meaning_of
-from generators.faults.occasions import acknowledged_request
+from generators.faults.occasions import acknowledged_request, filled
 from generators.turn import Duty, Edit, Label, Turn
 from pcap_tools.codec import Codec
 from pcap_tools.dialect import Dialect
-from pcap_tools.dialect.program import Extent, Kind, Value
 from pcap_tools.errors import UsageError
 
 WORD = b"20"
@@ -20,19 +19,11 @@ def _brokers_own(codec: Codec, form: str | None = None) -> bytes | None:
     names = [name for name, variants in dialect.spec.messages.items() if variants[0].sender == "broker"]
     for name in sorted(names, key=lambda name: meaning_of(dialect, name) == "ack"):
         try:
-            return codec.build(codec.message(name, _words(codec, name), form=form))
+            layout = dialect.forms[0].layouts_of(name)[0]
+            return codec.build(codec.message(name, filled(layout, WORD), form=form))
         except UsageError:
             continue
     return None
-
-
-def _words(codec: Codec, name: str) -> dict[str, Value]:
-    layout = codec.dialect.forms[0].layouts_of(name)[0]
-    return {
-        step.name: WORD.ljust(step.size, b" ") if step.extent is Extent.FIXED else WORD
-        for step in layout.steps
-        if step.kind in (Kind.TEXT, Kind.BYTES) and step.guard is None
-    }
 
 
 def _has_brokers_own(dialect: Dialect) -> str | None:

@@ -54,7 +54,7 @@ def _stay_mute(turn: Turn) -> None:
 def resend_missing(turn: Turn) -> Edit | None:
     request = asked(turn)
     ack = ack_of(turn, request) if request else None
-    if request is None or ack is None or not goes_on(turn, waits_ns(turn, request) * ENOUGH):
+    if request is None or ack is None or not goes_on(turn, waits_ns(request) * ENOUGH):
         return None
 
     def edit() -> list[Label]:
@@ -158,7 +158,13 @@ def resend_altered_retain(turn: Turn) -> Edit | None:
 )
 def resend_after_ack(turn: Turn) -> Edit | None:
     request, ack = acknowledged_request(turn), turn.cause
-    if request is None or ack is None or request.out.resend_of is not None or turn.memory.get(request.crossing.number):
+    if (
+        request is None
+        or ack is None
+        or request.out.resend_of is not None
+        or ack.duty is not Duty.ACK
+        or turn.memory.get(request.crossing.number)
+    ):
         return None
 
     def edit() -> list[Label]:
@@ -172,11 +178,15 @@ def resend_after_ack(turn: Turn) -> Edit | None:
 
 
 def _take_time(turn: Turn) -> None:
-    """The ACK of what is sent again early would otherwise come first; it still comes in time."""
+    """The ACK of what is sent again early would otherwise come before that. It still comes in time, and once."""
     cause = turn.cause
-    if turn.is_brokers and cause is not None and turn.is_first and cause.out in turn.memory:
-        for ack in turn.of(Duty.ACK):
-            ack.delay_ns = waits_ns(turn, cause) // STILL_IN_TIME
+    if not turn.is_brokers or cause is None or cause.first.out not in turn.memory:
+        return
+    for ack in turn.of(Duty.ACK):
+        if turn.is_first:
+            ack.delay_ns = waits_ns(cause) // STILL_IN_TIME
+        else:
+            turn.drop(ack)
 
 
 @fault(

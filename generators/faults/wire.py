@@ -11,11 +11,11 @@ from itertools import chain
 
 from generators.fault import Find, Fits, Place, fault
 from generators.faults.fits import REQUESTS, all_of, has_no_sessions, meaning_of
-from generators.faults.occasions import acknowledged_request, rebuilt
+from generators.faults.occasions import acknowledged_request, filled, rebuilt
 from generators.turn import Duty, Edit, Label, Sent, Turn
 from pcap_tools.codec import Codec
 from pcap_tools.dialect import Dialect
-from pcap_tools.dialect.program import Counts, Extent, Kind, Layout, Step, Value
+from pcap_tools.dialect.program import Counts, Extent, Kind, Step
 from pcap_tools.errors import UsageError
 from pcap_tools.message import Message
 from pcap_tools.wire_errors import WireError
@@ -131,20 +131,11 @@ def _samples(codec: Codec) -> Iterator[Message]:
         for layout in form.layouts:
             if layout.meaning in REQUESTS:
                 try:
-                    message = codec.message(layout.message, _some_words(layout), form=form.name)
+                    message = codec.message(layout.message, filled(layout, b"a"), form=form.name)
                     codec.build(message)
                 except UsageError:
                     continue
                 yield message
-
-
-def _some_words(layout: Layout) -> dict[str, Value]:
-    """Something in every field that takes words."""
-    return {
-        step.name: b"a" * (step.size if step.extent is Extent.FIXED else 1)
-        for step in layout.steps
-        if step.kind in (Kind.TEXT, Kind.BYTES) and step.guard is None
-    }
 
 
 def _enter() -> None:
@@ -195,7 +186,7 @@ def _wild(codec: Codec, message: Message) -> bytes | None:
 def wildcard_published(turn: Turn) -> Edit | None:
     publish = _publish_done(turn)
     made = _wild(turn.codec, publish.message) if publish is not None else None
-    if made is None:
+    if publish is None or made is None or made == publish.crossing.datagram:
         return None
 
     def edit() -> list[Label]:

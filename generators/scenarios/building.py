@@ -12,6 +12,7 @@ from generators.scenarios.script import ACTUATORS, PUBLISHERS, SUBSCRIBERS, Scri
 from generators.stage import Node, Site, Verb
 from generators.vocabulary import Vocabulary
 from pcap_tools.dialect import Dialect
+from pcap_tools.errors import UsageError
 from reference_broker.limits import SECOND
 
 STEP_S = 0.05  # between two nodes' first words
@@ -71,6 +72,14 @@ def wanted(dialect: Dialect, sensors: list[Node], topics: list[bytes]) -> list[b
     """What there is to subscribe to: the topics, or the publishers' addresses where these are the topics."""
     by_address = [sensor.source[0].encode() for sensor in sensors]
     return by_address if dialect.spec.topics.kind == "source-address" else topics
+
+
+def filters_for(words: Vocabulary, topics: list[bytes]) -> list[bytes]:
+    """Filters, for scenarios that are nothing without subscribers."""
+    filters = words.filters(topics)
+    if not filters:
+        raise UsageError(f"in {words.dialect.name} nobody can subscribe; use `building`")
+    return filters
 
 
 def must_create_first(dialect: Dialect) -> bool:

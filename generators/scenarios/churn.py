@@ -10,6 +10,7 @@ from generators.scenarios.building import (
     close_sessions,
     create_topics,
     dashboards,
+    filters_for,
     publish_time,
     publishers,
     vocabulary,
@@ -19,7 +20,6 @@ from generators.scenarios.rooms import rooms_with_loops
 from generators.scenarios.script import Script, Setting, has_loop
 from generators.stage import Node, Site, Verb
 from generators.vocabulary import Vocabulary
-from pcap_tools.errors import UsageError
 
 FILTERS_EACH = 3
 STAY_S, AWAY_S, SPREAD = 1.5, 0.8, 0.5  # in periods
@@ -33,9 +33,7 @@ def churn(setting: Setting) -> Script:
     words = vocabulary(site)
     sensors = publishers(setting, site)
     topics = words.topics(setting.sensors)
-    filters = words.filters(wanted(site.dialect, sensors, topics))
-    if not filters:
-        raise UsageError(f"in {site.dialect.name} nobody can subscribe; use `building`")
+    filters = filters_for(words, wanted(site.dialect, sensors, topics))
     start = create_topics(site, topics) + 0.5
     nodes = [*dashboards(setting, site), *actuators(setting, site)]
     come_and_go = words.can_unsubscribe(filters[0])

@@ -78,6 +78,7 @@ def _attack(site: Site) -> None:
     """The attacker publishes hostile payloads under a usual topic and usual ones under hostile topics; a victim
     listens to all of it, and so do dashboards whose wildcards take in what they did not ask for."""
     words = vocabulary(site)
+    words.counts = sum(action.verb is Verb.PUBLISH for action in site.actions)  # the building's counters are used
     usual, topics = words.topics(1)[0], hostile_topics(words)
     attacker = site.node("attacker", role(site.dialect, PUBLISHERS))
     victim = site.node("victim", role(site.dialect, SUBSCRIBERS))

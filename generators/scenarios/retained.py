@@ -7,6 +7,7 @@ from generators.scenarios.building import (
     actuators,
     close_sessions,
     dashboards,
+    filters_for,
     publish_time,
     publishers,
     vocabulary,
@@ -28,11 +29,12 @@ def retained(setting: Setting) -> Script:
         raise UsageError(f"{site.dialect.name} has no retained messages; use `building`, or a dialect such as colon")
     sensors = publishers(setting, site)
     topics = words.topics(setting.sensors)
-    filters = words.filters(wanted(site.dialect, sensors, topics))
+    exact = wanted(site.dialect, sensors, topics)
+    filters = filters_for(words, exact)
     end = START_S + setting.duration_s
     _subscribe(setting, site, dashboards(setting, site), filters)
     for number, actuator in enumerate(actuators(setting, site)):
-        site.at(end + number * STEP_S, actuator, Verb.SUBSCRIBE, topics[number % len(topics)])
+        site.at(end + number * STEP_S, actuator, Verb.SUBSCRIBE, exact[number % len(exact)])
     _publish(setting, site, sensors, topics, words)
     close_sessions(site, end + setting.actuators * STEP_S, len(sensors))
     site.finished_ns = None

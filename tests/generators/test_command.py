@@ -71,7 +71,7 @@ def test_pcapng_names_its_hosts(topicshark: Command, tmp_path: Path) -> None:
     capture = tmp_path / "run.pcapng"
     assert topicshark("generate", "building", "-o", str(capture)).returncode == 0
     shown = subprocess.run(
-        ["tshark", "-N", "N", "-r", str(capture), "-c", "1"],
+        ["tshark", "-N", "n", "-r", str(capture), "-c", "1"],
         capture_output=True,
         text=True,
         check=True,
