@@ -102,9 +102,11 @@ def _show_scenarios() -> None:
 
 
 def _show_faults() -> None:
-    from generators.generate import CATALOGUE
+    import generators.generate  # noqa: F401 - fills the catalogue
+    from generators.fault import CATALOGUE
 
-    for name, known in CATALOGUE.items():
+    in_order = sorted(CATALOGUE.items(), key=lambda item: item[1].is_condition)
+    for name, known in in_order:
         typer.echo(f"{name:<26}{', '.join(known.rules) or '-':<24}{known.place:<12}{known.about}")
 
 

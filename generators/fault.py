@@ -100,6 +100,7 @@ class Armed:
     fault: Fault
     rate: float = DEFAULT_RATE
     memories: dict[int, dict[Any, Any]] = field(default_factory=dict)
+    fitting: dict[str, bool] = field(default_factory=dict)
     occasions: int = 0
     done: int = 0
 
@@ -110,7 +111,8 @@ class Armed:
     def step_in(self, turn: Turn) -> list[Label]:
         """Do it, if this turn gives an occasion and chance wants it."""
         turn.memory = self._memory(turn)
-        edit = self.fault.find(turn) if self.fault.place is _place_of(turn) else None
+        fits = self.fault.place is _place_of(turn) and self._fits(turn)
+        edit = self.fault.find(turn) if fits else None
         if edit is None:
             return []
         self.occasions += 1
@@ -129,6 +131,13 @@ class Armed:
         for label in labels:
             label.fault = self.fault.name
         return labels
+
+    def _fits(self, turn: Turn) -> bool:
+        """Of several sites some may have dialects that cannot have the fault."""
+        name = turn.site.dialect.name
+        if name not in self.fitting:
+            self.fitting[name] = self.fault.fits(turn.site.dialect) is None
+        return self.fitting[name]
 
     def _memory(self, turn: Turn) -> dict[Any, Any]:
         return self.memories.setdefault(id(turn.site), {})

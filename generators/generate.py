@@ -16,11 +16,11 @@ from generators import faults as _catalogue  # noqa: F401 - enters the faults in
 from generators.capture_options import CaptureOptions, Point
 from generators.capture_point import Capture, take
 from generators.chance import Chance
-from generators.fault import CATALOGUE, Armed, Place
-from generators.network import NetworkOptions
+from generators.conditions import conditions
+from generators.fault import CATALOGUE, Armed
 from generators.run import Run
 from generators.scenarios import SCENARIOS, Script, Setting
-from generators.simulation import Simulation
+from generators.simulation import START_NS, Simulation
 from generators.truth import truth
 from pcap_tools.dialect import Dialect, load_dialect
 from pcap_tools.errors import UsageError
@@ -31,8 +31,8 @@ DEFAULT_DIALECT = "colon"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is wanted. ``dialects`` are names or files; None in the options of network and capture leaves what the
-    scenario says. ``client`` names the node at which the capture is taken (point ``client``)."""
+    """What is wanted. ``dialects`` are names or files. ``network`` and ``capture`` go over what the scenario says.
+    ``client`` names the node at which the capture is taken (point ``client``)."""
 
     scenario: str
     seed: int = 1
@@ -96,10 +96,11 @@ def stage(order: Order) -> Script:
         loaded, Chance(f"{order.seed} scenario"), order.form, ipv6=order.ipv6, broker_at=order.broker_at, **sizes
     )
     script = scenario.stage(setting)
-    script.network = replace(script.network, **order.network)
-    script.capture = _place(replace(script.capture, **order.capture), script, order.client)
     script.faults = {**script.faults, **order.faults}
-    script.restarts = (*script.restarts, *order.restarts)
+    asked = conditions(script.faults, script.sites, START_NS)
+    script.network = replace(script.network, **asked.network, **order.network)
+    script.capture = _place(replace(script.capture, **asked.capture, **order.capture), script, order.client)
+    script.restarts = (*script.restarts, *asked.restarts, *order.restarts)
     return script
 
 
@@ -114,7 +115,7 @@ def generate(order: Order, progress: Callable[[int], None] = lambda sent: None) 
 
 
 def arm(wanted: Mapping[str, float], dialects: list[Dialect]) -> list[Armed]:
-    """The faults of these names, if the dialects can have them."""
+    """The faults of these names, if the dialects can have them. Conditions have no turns to step into."""
     armed = []
     for name, rate in wanted.items():
         fault = CATALOGUE.get(name)
@@ -123,7 +124,8 @@ def arm(wanted: Mapping[str, float], dialects: list[Dialect]) -> list[Armed]:
         reasons = [fault.fits(dialect) for dialect in dialects]
         if all(reasons):
             raise UsageError(f"the fault {name} is not for {dialects[0].name}: {reasons[0]}")
-        armed.append(Armed(fault, rate))
+        if not fault.is_condition:
+            armed.append(Armed(fault, rate))
     return armed
 
 
@@ -139,6 +141,3 @@ def _place(options: CaptureOptions, script: Script, client: str | None) -> Captu
             raise UsageError(f"there is no node {client!r} to capture at; there are: {', '.join(nodes)}")
         return replace(options, host=nodes[client].endpoint[0])
     return options
-
-
-__all__ = ["CATALOGUE", "Made", "NetworkOptions", "Order", "Place", "arm", "generate", "stage"]

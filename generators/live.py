@@ -12,7 +12,7 @@ import heapq
 import selectors
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from types import TracebackType
@@ -22,7 +22,7 @@ from generators.capture_options import CaptureOptions, Point
 from generators.cast import Cast
 from generators.chance import Chance
 from generators.crossing import Crossing
-from generators.fault import Armed, Place
+from generators.fault import CATALOGUE, Armed, Place
 from generators.generate import Order, arm, stage
 from generators.run import Delivery, Run
 from generators.stage import Action, Node, Site
@@ -231,7 +231,7 @@ def play(
     ``output``. Returns the truth."""
     script = stage(order)
     site = script.sites[0]
-    armed = [one for one in arm(script.faults, [site.dialect]) if _is_the_clients(one, say)]
+    armed = arm(_of_the_clients(script.faults, say), [site.dialect])
     lasts_s = max((action.time_ns for action in site.actions), default=0) / SECOND or 1.0
     pace = len(site.actions) / rate / lasts_s
     recorder = Recorder(output, say)
@@ -240,11 +240,15 @@ def play(
         return truth(run, live.recorded, armed, {"scenario": order.scenario, "seed": order.seed, "live": True})
 
 
-def _is_the_clients(armed: Armed, say: Callable[[str], None]) -> bool:
-    if armed.fault.place in (Place.CLIENT, Place.APPLICATION):
-        return True
-    say(f"the fault {armed.fault.name} is the {armed.fault.place}'s, which is not ours here: left out")
-    return False
+def _of_the_clients(wanted: Mapping[str, float], say: Callable[[str], None]) -> dict[str, float]:
+    """The faults that can be done here; broker, network and capture are not ours."""
+    kept: dict[str, float] = {}
+    for name, rate in wanted.items():
+        if name in CATALOGUE and CATALOGUE[name].place not in (Place.CLIENT, Place.APPLICATION):
+            say(f"the fault {name} is the {CATALOGUE[name].place}'s, which is not ours here: left out")
+        else:
+            kept[name] = rate
+    return kept
 
 
 def _at_pace(action: Action, pace: float) -> Action:

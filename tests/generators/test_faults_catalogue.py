@@ -52,6 +52,15 @@ def test_the_same_seed_tells_the_same() -> None:
     assert first != other
 
 
+@pytest.mark.parametrize("name", ["topic-merged", "loop-broken", "number-collision", "wildcard-one-level"])
+def test_among_several_dialects_only_those_have_it_that_can(name: str) -> None:
+    made = generate(Order("mixed", dialects=("colon", "topicbyte", "topicnumber", "rolebyte"), faults={name: 0.5}))
+    labels = made.truth()["faults"]
+    assert labels
+    for label in labels:
+        assert CATALOGUE[name].fits(load_dialect(label["dialect"])) is None
+
+
 TOGETHER = ("forward-missing", "forward-altered", "ack-duplicate", "resend-after-ack", "wire-unknown-type")
 
 
