@@ -1,11 +1,20 @@
-"""`topicshark decode`: what every datagram of a capture says, without Spark."""
+"""`topicshark decode`: what every datagram of a capture says, without Spark.
+
+Small captures are decoded row by row and all else by columns, which is many times faster once it has begun; the text
+is the same.
+"""
 
 import json
+import os
 import shutil
+import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
+from itertools import repeat
 from typing import Annotated, Any
 
 import typer
@@ -17,11 +26,22 @@ from cli.progress import with_progress
 app = new_app()
 
 PORTLESS = "a port goes with one dialect: topicshark decode --dialect colon --port 1234 capture.pcap"
+SMALL = 256 << 10  # bytes
 
 
 class Format(StrEnum):
     TABLE = "table"
     JSONL = "jsonl"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is printed, and how. ``width`` of the terminal, 0 if it is none; ``capture`` is told in JSON if not None."""
+
+    output: Format
+    width: int
+    capture: str | None
+    show_all: bool
 
 
 @app.command(epilog="Examples: topicshark decode capture.pcap | tcpdump -w - udp | topicshark decode - --format jsonl")
@@ -42,16 +62,18 @@ def decode(
     """
     from pcap_tools.dialect import load_dialect
     from pcap_tools.errors import TopicsharkError, UsageError
+    from pcap_tools.escaping import escape_text
 
     named = [load_dialect(name) for name in dialect] if dialect else None
     if port and (named is None or len(named) != 1):
         raise UsageError(PORTLESS)
     ports = dict.fromkeys(port or [], named[0].name if named else "")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     outcomes: list[ExitCode] = []
     for file in files:
-        writer = _jsonl_writer(file if len(files) > 1 else None) if output is Format.JSONL else _table_writer()
+        look = Look(output, width, escape_text(file) if len(files) > 1 else None, show_all)
         try:
-            outcomes.append(_decode_file(file, named, ports, writer, show_all))
+            outcomes.append(_decode_file(file, named, ports, look))
         except TopicsharkError as error:
             _say(str(error))
             outcomes.append(ExitCode.UNREADABLE)
@@ -61,27 +83,65 @@ def decode(
         raise typer.Exit(ExitCode.PARTIAL)
 
 
-def _decode_file(
-    file: str, named: Any, ports: dict[int, str], write: Callable[[Any], None], show_all: bool
-) -> ExitCode:
-    from pcap_tools.decoding import Notes, decode_capture
+def _decode_file(file: str, named: Any, ports: dict[int, str], look: Look) -> ExitCode:
+    from pcap_tools.decoding import Notes
 
     notes = Notes()
-    rows = decode_capture(file, named, notes, ports, on_evidence=_tell_evidence(file))
-    for row in with_progress(rows, "datagrams"):
-        if row.message is not None or show_all:
-            write(row)
+    decoded = _row_by_row if is_small(file) else _by_columns
+    for _ in with_progress(_print(decoded(look, file, named, notes, ports, _tell_evidence(file))), "datagrams"):
+        pass
     for warning in notes.warnings:
         _say(f"{file}: {warning}")
     for damage in notes.damage:
         _say(str(damage))
-    if notes.other and not show_all:
+    if notes.other and not look.show_all:
         _say(f"{file}: {notes.other} UDP datagrams of no known dialect left out (--all shows them)")
     if not notes.decoded:
         names = " or ".join(dialect.name for dialect in named) if named else "a dialect known here"
         _say(f"{file}: no datagram of {names} in it" + ("" if named else "; name yours with --dialect FILE.toml"))
         return ExitCode.UNREADABLE
     return ExitCode.PARTIAL if notes.damage else ExitCode.CLEAN
+
+
+def is_small(file: str) -> bool:
+    """Whether it is decoded before the kernels would even be loaded; what cannot be opened is soon told, too."""
+    from pcap_tools.capture.streams import GZIP_MAGIC
+
+    try:
+        facts = os.stat(file) if file != "-" else None
+        if facts is None or not stat.S_ISREG(facts.st_mode) or facts.st_size >= SMALL:
+            return False
+        with open(file, "rb") as stream:
+            return stream.read(len(GZIP_MAGIC)) != GZIP_MAGIC
+    except OSError:
+        return True
+
+
+def _row_by_row(look: Look, *what: Any) -> Iterator[tuple[str, int]]:
+    """Text to print, and of how many datagrams it tells."""
+    from pcap_tools.decoding import decode_capture
+
+    text_of = _json_of(look) if look.output is Format.JSONL else _line_of(look)
+    for row in decode_capture(*what):
+        yield text_of(row) if row.message is not None or look.show_all else "", 1
+
+
+def _by_columns(look: Look, *what: Any) -> Iterator[tuple[str, int]]:
+    """The same, many datagrams at a time."""
+    from pcap_tools.columnar.json_lines import JsonLines
+    from pcap_tools.columnar.rows import decode_lines
+    from pcap_tools.columnar.table_lines import TableLines
+
+    if look.output is Format.JSONL:
+        return decode_lines(partial(JsonLines, keep_other=look.show_all, capture=look.capture), *what)
+    return decode_lines(partial(TableLines, keep_other=look.show_all, width=look.width), *what)
+
+
+def _print(texts: Iterable[tuple[str, int]]) -> Iterator[None]:
+    """Writes the texts; goes on by one for each datagram, as progress counts them."""
+    for text, datagrams in texts:
+        sys.stdout.write(text)
+        yield from repeat(None, datagrams)
 
 
 def _tell_evidence(file: str) -> Callable[[list[Any]], None]:
@@ -100,27 +160,17 @@ def _say(text: str) -> None:
     typer.echo("\n".join(escape_text(line) for line in text.splitlines()), err=True)
 
 
-def _jsonl_writer(capture: str | None) -> Callable[[Any], None]:
-    from pcap_tools.escaping import escape_text
-
-    prefix = {} if capture is None else {"capture": escape_text(capture)}
-
-    def write(row: Any) -> None:
-        sys.stdout.write(json.dumps(prefix | row.as_dict(), ensure_ascii=False) + "\n")
-
-    return write
+def _json_of(look: Look) -> Callable[[Any], str]:
+    prefix = {} if look.capture is None else {"capture": look.capture}
+    return lambda row: json.dumps(prefix | row.as_dict(), ensure_ascii=False) + "\n"
 
 
-def _table_writer() -> Callable[[Any], None]:
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+def _line_of(look: Look) -> Callable[[Any], str]:
+    from pcap_tools.escaping import shorten
 
-    def write(row: Any) -> None:
-        from pcap_tools.escaping import shorten
-
-        line = line_of(row)
-        sys.stdout.write((shorten(line, width) if width else line) + "\n")
-
-    return write
+    if look.width:
+        return lambda row: shorten(line_of(row), look.width) + "\n"
+    return lambda row: line_of(row) + "\n"
 
 
 def line_of(row: Any) -> str:

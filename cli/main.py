@@ -22,6 +22,8 @@ COMMANDS = {
     "dialects": "List, show and check dialects: the protocols known here, and your own.",
     "dissector": "Write the Wireshark dissector, with your own dialects too.",
     "doctor": "Show what is installed, what is missing and how to get it.",
+    "generate": "Generate traffic with labelled faults: a capture of any size, or live to a broker.",
+    "ingest": "Write the messages of captures, however many and large, as Parquet.",
     "lab": "Run a scenario with every node at its own address, and record it.",
     "play": "Play a sensor, actuator, dashboard or window, or a node that does both.",
     "publish": "Publish a message, resent until it is acknowledged.",

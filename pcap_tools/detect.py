@@ -70,6 +70,15 @@ class Evidence:
         return f"{self.dialect} at {address} port {port} ({where}): {self.decoded} of {self.seen} datagrams decode"
 
 
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """What a detector has settled, to be taken to another process: small, and plain data."""
+
+    endpoints: dict[Endpoint, tuple[float, str]]  # the dialect of an endpoint, with the bits that speak for it
+    ports: dict[int, str]  # the dialect of a port at any other address
+    own_ports: dict[str, frozenset[int]]  # by dialect
+
+
 class Detector:
     """Learns from datagrams, then says which dialect a datagram is in.
 
@@ -139,6 +148,11 @@ class Detector:
             return False
         convincing = tally.distinct_bits >= ENOUGH_BITS and tally.says_more_than_acks
         return convincing and tally.decoded * 10 >= tally.seen * 9
+
+    def routes(self) -> Routes:
+        """What ``codec_for`` goes by."""
+        own = {name: frozenset(ports) for name, ports in self._own_ports.items()}
+        return Routes(dict(self._known), dict(self._ports), own)
 
     def codec_for(self, datagram: Addressed) -> Codec | None:
         """The codec for a datagram, or None if it is in no dialect known here."""

@@ -1,0 +1,106 @@
+"""`topicshark ingest`: the messages of captures, however many and large, as Parquet."""
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Any
+
+import typer
+
+from cli.app import new_app
+from cli.exit_codes import ExitCode
+
+app = new_app()
+
+MEGABYTE = 1 << 20
+EVIDENCE_SHOWN = 3
+
+
+@app.command(epilog="Example: topicshark ingest 'captures/*.pcap' -o run")
+def ingest(
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE...", help="Captures (pcap or pcapng, also gzipped), folders, globs, URIs."),
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where the messages go.")],
+    dialect: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME|FILE.toml", help="Only this dialect (may be repeated); else it is detected."),
+    ] = None,
+    port: Annotated[list[int] | None, typer.Option(help="One more UDP port on which the dialect runs.")] = None,
+    merge: Annotated[bool, typer.Option("--merge", help="All captures of this call are one session.")] = False,
+    split_size: Annotated[float, typer.Option(metavar="MB", min=0.001, help="So much of a capture for a task.")] = 128,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark's master (all cores of this machine).")
+    ] = None,
+) -> None:
+    """Write the messages of captures as Parquet: DIR/messages, partitioned by session, and DIR/manifest.json.
+
+    Run again, it adds what is new or has changed. Exit code: 0 all was read, 3 nothing could be read or no datagram is
+    in a known dialect, 4 that goes for some of the captures, or some are damaged (what was read is there).
+    """
+    from spark_analysis.captures import find_captures
+    from spark_analysis.planning import wanted_dialects
+
+    dialects = wanted_dialects(dialect, port or ())
+    find_captures(sources)  # what is wrong with them is said before Spark takes its time to start
+    done = _ingest(sources, output, dialects, merge, round(split_size * MEGABYTE), master)
+    _tell(done, output)
+    raise typer.Exit(_exit_code(done))
+
+
+def _ingest(sources: list[str], output: str, dialects: Any, merge: bool, split_bytes: int, master: str | None) -> Any:
+    from spark_analysis.ingest import ingest as run
+    from spark_analysis.spark_session import LOCAL, open_session
+
+    with open_session(master or LOCAL) as spark:
+        return run(spark, sources, output, dialects, merge=merge, split_bytes=split_bytes, stage=_progress(spark))
+
+
+def _progress(spark: Any) -> Callable[[str], AbstractContextManager[None]]:
+    from spark_analysis.progress import task_progress
+
+    if not sys.stderr.isatty():
+        return lambda label: nullcontext()
+    return lambda label: task_progress(spark, label, sys.stderr)
+
+
+def _tell(done: Any, output: str) -> None:
+    for entry in done.ingested:
+        _tell_of(entry)
+    for capture, why in done.failed.items():
+        _say(why if capture in why else f"{capture}: {why}")
+    if done.skipped:
+        _say(f"{_captures(len(done.skipped))} unchanged, there already")
+    seconds = sum(done.seconds.values())
+    typer.echo(f"{done.rows:,} messages of {_captures(len(done.ingested))} in {output}, {seconds:.1f} s")
+
+
+def _captures(count: int) -> str:
+    return f"{count} capture" + ("s" if count != 1 else "")
+
+
+def _tell_of(entry: Any) -> None:
+    for text in [*entry.evidence[:EVIDENCE_SHOWN], *entry.warnings]:
+        _say(f"{entry.uri}: {text}")
+    for damage in entry.damage:
+        _say(f"{entry.uri}: damaged at byte {damage['offset']}: {damage['text']}")
+    if entry.other:
+        _say(f"{entry.uri}: {entry.other} UDP datagrams of no known dialect left out")
+    if not entry.decoded:
+        _say(f"{entry.uri}: no datagram of a dialect that was looked for; name yours with --dialect FILE.toml")
+
+
+def _say(text: str) -> None:
+    from pcap_tools.escaping import escape_text
+
+    typer.echo("\n".join(escape_text(line) for line in text.splitlines()), err=True)
+
+
+def _exit_code(done: Any) -> ExitCode:
+    """Of all captures of the call, also of those that were there: the same call again ends alike."""
+    entries = [*done.ingested, *done.skipped]
+    if not any(entry.decoded for entry in entries):
+        return ExitCode.UNREADABLE
+    whole = not done.failed and all(entry.decoded and not entry.damage for entry in entries)
+    return ExitCode.CLEAN if whole else ExitCode.PARTIAL

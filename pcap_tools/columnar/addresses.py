@@ -1,0 +1,96 @@
+"""Addresses as small numbers: a hash table that kernels fill, and the texts by number.
+
+An address is (high, low, family): 16 bytes as two words, and 4 or 6, since ::1.2.3.4 is not 1.2.3.4.
+"""
+
+from __future__ import annotations
+
+import os
+from ipaddress import ip_address
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from pcap_tools.capture.ip import address_text
+
+from .jit import i64, inlined, kernel, u64
+
+HIGH, LOW, FAMILY = range(3)
+ADDRESSES = types.Array(types.uint64, 2, "C")
+SLOTS = types.Array(types.int32, 1, "C")
+COUNT = types.Array(types.int64, 1, "C")
+
+# A seed of its own for each table: nobody can make addresses that all fall on one slot.
+_COUNT, _SEED = range(2)
+_SPREAD, _MIX = u64(0x9E3779B97F4A7C15), u64(0xC2B2AE3D27D4EB4F)
+_FIRST_CAPACITY = 1 << 15
+
+
+@inlined
+def address_id(known: Any, slots: Any, count: Any, high: Any, low: Any, family: int) -> Any:
+    """The number of an address, a new one if it was not seen yet; the caller has seen to room for it."""
+    word = (low ^ u64(count[_SEED]) ^ (high * _MIX)) * _SPREAD
+    mask = slots.shape[0] - 1
+    at = i64((word ^ (word >> u64(29))) * _MIX >> u64(34)) & mask
+    while True:
+        ident = slots[at]
+        if ident < 0:
+            break
+        if known[ident, LOW] == low and known[ident, HIGH] == high and known[ident, FAMILY] == u64(family):
+            return ident
+        at = (at + 1) & mask
+    ident = count[_COUNT]
+    known[ident, HIGH] = high
+    known[ident, LOW] = low
+    known[ident, FAMILY] = u64(family)
+    slots[at] = ident
+    count[_COUNT] = ident + 1
+    return ident
+
+
+@kernel(ADDRESSES, SLOTS, COUNT, types.uint64, types.uint64, types.int64)
+def _intern(known: Any, slots: Any, count: Any, high: int, low: int, family: int) -> Any:
+    return address_id(known, slots, count, high, low, family)
+
+
+class AddressTable:
+    """All addresses of one reading; `texts` is shared with every batch."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.count = np.array([0, int.from_bytes(os.urandom(7), "little")], np.int64)
+        self._allocate(_FIRST_CAPACITY)
+
+    def _allocate(self, capacity: int) -> None:
+        self.known = np.zeros((capacity, 3), np.uint64)
+        self.slots = np.full(capacity * 4, -1, np.int32)
+
+    def reserve(self, more: int) -> None:
+        """Room for `more` addresses that were never seen."""
+        capacity, count = len(self.known), int(self.count[_COUNT])
+        if count + more <= capacity:
+            return
+        old = self.known[:count].tolist()
+        self._allocate(2 * max(capacity, more))
+        self.count[_COUNT] = 0
+        for high, low, family in old:
+            _intern(self.known, self.slots, self.count, high, low, family)
+
+    def ident(self, text: str) -> int:
+        """The number of an address that Python met."""
+        self.reserve(1)
+        packed = ip_address(text).packed
+        whole = int.from_bytes(packed, "big")
+        family = 4 if len(packed) == 4 else 6
+        return int(_intern(self.known, self.slots, self.count, whole >> 64, whole & 0xFFFFFFFFFFFFFFFF, family))
+
+    def packed(self, packed: bytes) -> int:
+        """The same for the bytes of an address."""
+        return self.ident(address_text(packed))
+
+    def spell(self) -> None:
+        """Bring `texts` up to date."""
+        for high, low, family in self.known[len(self.texts) : int(self.count[_COUNT])].tolist():
+            packed = (high << 64 | low).to_bytes(16, "big")
+            self.texts.append(address_text(packed[12:] if family == 4 else packed))

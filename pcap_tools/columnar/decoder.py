@@ -1,0 +1,140 @@
+"""Batches of datagrams to Arrow: the columnar decoder. Says what ``pcap_tools.codec`` says, of whole batches at once.
+
+    >>> from pcap_tools import load_dialect
+    >>> from pcap_tools.columnar.decoder import Decoder
+    >>> decoder = Decoder([load_dialect("colon")], columns=["frame", "topic", "payload"])
+    >>> decoder.schema.names
+    ['frame', 'topic', 'payload']
+
+Results are in memory of their own; the batch may be filled again at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pcap_tools.detect import Routes
+from pcap_tools.dialect import Dialect
+from pcap_tools.errors import UsageError
+
+from .datagrams import DatagramBatch
+from .decode_kernel import UNKNOWN, Results, field_room, new_results, plan_rows, walk_rows
+from .marks import MOST_PLACES, MOST_SIZE
+from .outcomes import Outcomes
+from .plans import MOST_TAILS
+from .routing import Router
+from .schema import CODED, COLUMNS, schema_of
+from .tables import Tables
+from .text_columns import CodedColumn, TextWriter, numbers, validity
+from .walk_kernel import ERRORS
+
+TEXTS = ("topic", "filter", "payload")
+_ERROR_NAMES = [error.value for error in ERRORS]
+
+
+class Decoder:
+    """Decodes batches of one reading.
+
+    ``routes`` says which dialect a datagram is in; without, all are in the one dialect given. ``columns``: those of
+    ``MESSAGES`` that are wanted, None for all. ``plain``: the exact types of ``MESSAGES``, no dictionaries.
+    ``keep_other``: datagrams of no known dialect are rows too, with nulls. ``capture`` fills the column of that name.
+    ``decoded`` and ``other`` count datagrams.
+    """
+
+    def __init__(
+        self,
+        dialects: Sequence[Dialect],
+        routes: Routes | None = None,
+        columns: Collection[str] | None = None,
+        *,
+        plain: bool = False,
+        keep_other: bool = False,
+        capture: str | None = None,
+    ) -> None:
+        unknown = set(columns or ()) - set(COLUMNS)
+        if unknown:
+            raise UsageError(f"no column {min(unknown)!r}; there are: {', '.join(COLUMNS)}")
+        if routes is None and len(dialects) != 1:
+            raise UsageError("several dialects take routes, to tell which datagram is in which")
+        self.tables = Tables(dialects)
+        self.schema = schema_of(frozenset(COLUMNS if columns is None else columns), plain)
+        self.keep_other, self.capture = keep_other, capture
+        self.decoded = self.other = 0
+        self._router = Router(routes, self.tables.names.codes) if routes else None
+        program = self.tables.program
+        self._writers = {name: TextWriter(program, self.tables.words) for name in TEXTS}
+        self._coded = {name: CodedColumn(program, plain) for name in CODED}
+        self._outcomes = Outcomes(self.tables, keep_other)
+        self._fields, self._tails = field_room(self.tables.most_steps), np.zeros(MOST_TAILS, np.int64)
+        self._make_room(0)
+
+    def decode(self, batch: DatagramBatch) -> pa.RecordBatch:
+        """The rows of a batch whose dialect is known (all with ``keep_other``), in order."""
+        results = self._walk(batch)
+        arrays = [self._column(name, batch, results) for name in self.schema.names]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _make_room(self, rows: int) -> None:
+        self._room = rows
+        self._results = new_results(rows)
+        self._routes, self._unsure = np.zeros(rows, np.int16), np.zeros(rows, np.int32)
+
+    def _walk(self, batch: DatagramBatch) -> Results:
+        """Decode all rows; texts are marked, not yet written. The results are as long as there are rows."""
+        count = batch.count
+        if count > self._room:
+            self._make_room(count)
+        if len(batch.buffer) >= MOST_PLACES or (count and batch.size[:count].max() >= MOST_SIZE):
+            raise UsageError("a batch with more bytes than places in it can be numbered")
+        if self._router:
+            self._router.route(batch, self._routes)
+        self._results.error[:count] = 0
+        results = self._results._replace(error_offset=np.zeros(count, np.int32), padding=np.empty(count, np.int32))
+        datagrams = self.tables.program, batch.buffer, batch.start, batch.size, batch.length, self._routes
+        kept, unsure = plan_rows(*datagrams, count, self.keep_other, results, self._tails, self._unsure)
+        if unsure:
+            walk_rows(*datagrams, self._unsure, unsure, results, self._fields)
+        results = Results._make(column[:kept] for column in results)
+        known = kept - self._outcomes.others(results.outcome) if self.keep_other else kept
+        self.decoded += known
+        self.other += count - known
+        return results
+
+    def _column(self, name: str, batch: DatagramBatch, results: Results) -> pa.Array:
+        kept = len(results.row)
+        if name in TEXTS:
+            return self._writers[name].write(batch.buffer, getattr(results, name), kept)
+        if name in CODED:
+            return self._coded_column(name, batch, results)
+        if name == "retain":
+            values = np.packbits(results.retain & 1, bitorder="little")
+            return numbers(pa.bool_(), kept, values, validity(results.retain != UNKNOWN))
+        if name == "padding":
+            return numbers(pa.int32(), kept, results.padding, None)
+        if name == "error_offset":
+            return numbers(pa.int32(), kept, results.error_offset, validity(results.error != 0))
+        values = _kept(getattr(batch, name), batch.count, results)
+        known = validity(values != 0) if name == "copy_of" else None
+        return numbers(self.schema.field(name).type, kept, values, known)
+
+    def _coded_column(self, name: str, batch: DatagramBatch, results: Results) -> pa.Array:
+        column, kept = self._coded[name], len(results.row)
+        if name in ("src", "dst"):
+            return column.array(batch.addresses, _kept(getattr(batch, name), batch.count, results), None)
+        if name == "capture":
+            known = None if self.capture is not None else np.zeros(kept, np.bool_)
+            return column.array([self.capture or ""], np.zeros(kept, np.int16), known)
+        if name == "error":
+            codes = np.maximum(results.error, 1).astype(np.int16) - np.int16(1)
+            return column.array(_ERROR_NAMES, codes, results.error != 0)
+        return column.array(self._outcomes.names[name], *self._outcomes.codes(name, results.outcome))
+
+
+def _kept(values: NDArray[Any], count: int, results: Results) -> NDArray[Any]:
+    """The values of the rows kept, in memory of their own."""
+    return values[:count].copy() if len(results.row) == count else values[results.row]

@@ -1,0 +1,87 @@
+"""From a capture to the lines that ``topicshark decode`` prints: the columnar way of ``pcap_tools.decoding``.
+
+>>> for lines in decode_lines(TableLines, "run.pcap"):      # doctest: +SKIP
+...     sys.stdout.write(lines.text)
+
+Both ways say the same, except of times beyond 64 bits of nanoseconds, which only a damaged or hostile pcapng has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pcap_tools.capture.streams import Source
+from pcap_tools.decoding import Notes
+from pcap_tools.detect import Detector, Evidence, Routes
+from pcap_tools.dialect import Dialect, builtin_names, load_dialect
+
+from .datagrams import DatagramBatch
+from .json_lines import JsonLines
+from .learning import find_dialects
+from .reading import read_file
+from .table_lines import TableLines
+
+ROWS = 16_384
+# Bytes of payload that become text at once: shown as hexadecimal, in two places, they are twelve times as many.
+PAYLOADS = 1 << 20
+
+Maker = Callable[[list[Dialect], Routes], TableLines | JsonLines]
+
+
+class Lines(NamedTuple):
+    """Some more lines, and how many datagrams were read for them."""
+
+    text: str
+    datagrams: int
+
+
+def decode_lines(
+    maker: Maker,
+    source: Source,
+    dialects: list[Dialect] | None = None,
+    notes: Notes | None = None,
+    ports: dict[int, str] | None = None,
+    on_evidence: Callable[[list[Evidence]], None] | None = None,
+) -> Iterator[Lines]:
+    """The lines of all UDP datagrams that ``maker`` keeps. The other parameters are those of ``decode_capture``."""
+    notes = notes if notes is not None else Notes()
+    named = dialects is not None
+    detector = Detector(dialects or [load_dialect(name) for name in builtin_names()], named, ports or {})
+    batches, notes.evidence = find_dialects(
+        read_file(source, notes.damage.append, notes.warnings.append, ROWS), detector
+    )
+    if on_evidence:
+        on_evidence(notes.evidence)
+    known = [codec.dialect for codec in detector.codecs.values()]
+    decoder = maker(known, detector.routes())
+    for batch in batches:
+        for part in _parts(batch):
+            text = _text(decoder.lines(part))
+            notes.decoded, notes.other = decoder.decoded, decoder.other
+            yield Lines(text, part.count)
+
+
+def _parts(batch: DatagramBatch) -> Iterator[DatagramBatch]:
+    """The batch, in parts if its payloads are large."""
+    ends = np.cumsum(batch.size[: batch.count], dtype=np.int64)
+    borders = np.searchsorted(ends, np.arange(PAYLOADS, int(ends[-1]), PAYLOADS), side="right")
+    for low, high in pairwise(np.unique([0, *borders, batch.count]).tolist()):
+        rows = {name: getattr(batch, name)[low:high] for name in _ARRAYS}
+        yield replace(batch, count=high - low, **rows)
+
+
+_ARRAYS = ("frame", "time_ns", "start", "size", "length", "src", "dst", "sport", "dport", "copy_of")
+
+
+def _text(lines: Any) -> str:
+    """What an Arrow array of strings holds, in one."""
+    _, offsets, data = lines.buffers()
+    if data is None or not len(lines):
+        return ""
+    end = int(np.frombuffer(offsets, np.int32)[len(lines)])
+    return str(memoryview(data)[:end], "utf-8")

@@ -1,0 +1,112 @@
+"""A streaming query over a folder into which captures are rotated: each finished file, exactly once.
+
+An offset is the sorted list of the files that were read up to there and are still in the folder. What a batch reads
+is the difference of two offsets, both of which Spark has written to its checkpoint before: it is the same after a
+restart, whatever has come meanwhile. Files may finish in any order, and the list is never longer than the folder's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from glob import has_magic
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
+
+from pcap_tools.columnar.sources import is_remote
+from pcap_tools.errors import TopicsharkError
+
+from .captures import find_captures
+from .part_reading import PartReading, plain_errors
+from .rotation import finished, written_order
+from .sessions import session_names
+
+Offset = dict[str, Any]
+
+
+class FolderStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Follows a folder, or a glob."""
+
+    def __init__(self, reading: PartReading) -> None:
+        self._reading = reading
+        self._last: frozenset[str] | None = None
+
+    def initialOffset(self) -> Offset:
+        """Nothing read; what is in the folder already comes first."""
+        return _offset([])
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """The option ``maxfilespertrigger``."""
+        most = self._reading.options.max_files
+        return ReadMaxFiles(most) if most else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """What finishes after this moment is for the next run."""
+        with plain_errors():
+            self._last = frozenset(self._finished(self._listed()))
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """`start` and the files that have finished since, as many as the limit allows."""
+        with plain_errors():
+            listed = self._listed()
+            read = set(start["files"])
+            fresh = [file for file in self._finished(listed) if file not in read]
+        if self._last is not None:
+            fresh = [file for file in fresh if file in self._last]
+        if isinstance(limit, ReadMaxFiles):
+            fresh = fresh[: limit.max_files]
+        # Before Spark notes that they are to be read: once noted, what cannot be read stops the query for good.
+        self._plan(fresh)
+        return _offset([*read.intersection(listed), *fresh]) if fresh else start
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """The parts of the files that are in `end` and not in `start`."""
+        fresh = set(end["files"]).difference(start["files"])
+        return self._plan(written_order(fresh))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """In a task."""
+        return self._reading.read(partition)
+
+    def _plan(self, files: Sequence[str]) -> list[InputPartition]:
+        """The second time costs little. A session has the name that the file alone, or the folder, gives it."""
+        options = self._reading.options
+        named_by = [options.sources[0].rstrip("/")] * len(files) if options.merge else files
+        with plain_errors():
+            return self._reading.plan(files, [session_names([name])[0] for name in named_by])
+
+    def _finished(self, listed: Sequence[str]) -> list[str]:
+        return finished(listed, self._reading.options.settle)
+
+    def _listed(self) -> list[str]:
+        """All captures there are; of a folder or a glob there may be none yet."""
+        return [capture for source in self._reading.options.sources for capture in _captures_in(source)]
+
+
+def _captures_in(source: str) -> list[str]:
+    try:
+        return find_captures([source])
+    except TopicsharkError:
+        if _may_be_empty(source):
+            return []
+        raise
+
+
+def _may_be_empty(source: str) -> bool:
+    """A folder that can be looked into, or a glob."""
+    path = os.path.expanduser(source.removeprefix("file://"))
+    if is_remote(source):
+        return False
+    return os.access(path, os.R_OK | os.X_OK) if os.path.isdir(path) else has_magic(path)
+
+
+def _offset(files: Sequence[str]) -> Offset:
+    return {"files": sorted(files)}

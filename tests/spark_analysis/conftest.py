@@ -1,0 +1,16 @@
+"""One Spark session for all tests that need one: it takes some 10 s to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_analysis.spark_session import open_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    with open_session("local[2,4]") as session:
+        yield session

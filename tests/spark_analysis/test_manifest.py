@@ -1,0 +1,117 @@
+"""The manifest and the folder it describes, without Spark: all or nothing, and nothing of others is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pcap_tools.errors import TopicsharkError
+from spark_analysis.manifest import DataFile, Manifest, SourceEntry, load_manifest, save_manifest
+from spark_analysis.store import Store, open_store
+
+PART = "part-0123456789abcdef-00000.parquet"
+ENTRY = SourceEntry(
+    uri="/captures/r\udcffn.pcap",  # a name that is no UTF-8
+    size=10,
+    version="10-1",
+    fingerprint="f",
+    wish="w",
+    session="run",
+    dialects=["colon"],
+    evidence=["colon at 10.0.0.1 port 50000"],
+    frames=None,
+    decoded=1,
+    other=0,
+    times=[1, 2],
+    damage=[{"path": "r", "offset": 3, "text": "cut"}],
+    warnings=[],
+    files=[DataFile(f"messages/session=run/{PART}", 1, 3)],
+)
+
+
+def file_in(store: Store, name: str, session: str = "run") -> Path:
+    place = store.folder_of(session) / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("x")
+    return place
+
+
+def test_a_manifest_comes_back_as_it_was(tmp_path: Path) -> None:
+    manifest = Manifest({ENTRY.uri: ENTRY})
+    save_manifest(tmp_path, manifest)
+    assert load_manifest(tmp_path) == manifest
+    assert [place.name for place in tmp_path.iterdir()] == ["manifest.json"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1, "sources": [{}]}', '{"version": 99, "sources": []}'])
+def test_what_is_no_manifest_is_an_error_and_nothing_is_removed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "manifest.json").write_text(text)
+    kept = tmp_path / "messages" / "session=run" / PART
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    with pytest.raises(TopicsharkError, match=r"manifest\.json"), open_store(tmp_path):
+        pass
+    assert kept.exists()
+
+
+def test_what_the_manifest_does_not_list_is_removed_by_the_next_run(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        kept = file_in(store, PART)
+        store.commit([ENTRY])
+        half_written = file_in(store, f".part-0123456789abcdef-00001-{'a' * 32}.parquet")
+        renamed = file_in(store, "part-0123456789abcdef-00001.parquet", session="other")
+    assert kept.exists()
+    assert not half_written.exists()
+    assert not renamed.exists()
+    assert not renamed.parent.exists()
+
+
+def test_files_of_others_stay(tmp_path: Path) -> None:
+    strangers = [
+        tmp_path / name
+        for name in (
+            "notes.txt",
+            "messages/part-1.parquet",
+            "messages/session=x/mine.parquet",
+            f"messages/other/{PART}",
+        )
+    ]
+    for stranger in strangers:
+        stranger.parent.mkdir(parents=True, exist_ok=True)
+        stranger.touch()
+    with open_store(tmp_path):
+        pass
+    assert all(stranger.exists() for stranger in strangers)
+
+
+def test_a_source_that_is_replaced_takes_its_files_along(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        old = file_in(store, PART)
+        store.commit([ENTRY])
+        new = file_in(store, "part-fedcba9876543210-00000.parquet")
+        store.commit([replace(ENTRY, files=[DataFile(f"messages/session=run/{new.name}", 1, 3)])])
+    assert new.exists()
+    assert not old.exists()
+
+
+def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
+    with open_store(tmp_path), pytest.raises(TopicsharkError, match="another ingest"), open_store(tmp_path):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(TopicsharkError, match="cannot be written"), open_store(tmp_path / "new"):
+        pass
+
+
+def test_the_manifest_is_plain_json(tmp_path: Path) -> None:
+    save_manifest(tmp_path, Manifest({ENTRY.uri: ENTRY}))
+    told = json.loads((tmp_path / "manifest.json").read_text())
+    assert told["version"] == 1
+    assert told["sources"][0]["files"][0] == {"name": f"messages/session=run/{PART}", "rows": 1, "bytes": 3}
