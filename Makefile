@@ -23,7 +23,7 @@ $(READY): pyproject.toml constraints.txt scripts/setup.sh
 setup: $(READY) ## system tools and the virtual environment (.venv); again costs nothing
 
 test: setup lint ## set-up, lint and all tests
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 lint: setup ## ruff, mypy --strict, import contracts, luacheck
 	$(BIN)/ruff check $(PYTHON_CODE)
@@ -43,6 +43,8 @@ bench: setup ## benchmarks beside the tools one would use instead (minutes)
 	$(BIN)/python -m benchmarks.decode
 	$(BIN)/python -m benchmarks.dissector
 	$(BIN)/python -m benchmarks.broker
+	$(BIN)/python -m benchmarks.bulk
+	$(BIN)/python -m benchmarks.kernel
 
 fuzz: setup ## hostile datagrams by the million at brokers and by 100,000 at sockets, 200 damaged captures (20 min)
 	TOPICSHARK_FUZZ=1000000 $(BIN)/pytest -n 2 -k fuzz --timeout 3600

@@ -118,8 +118,9 @@ class Armed:
         self.occasions += 1
         if not turn.chance.happens(self.rate):
             return []
-        self.done += 1
-        return self._signed(edit())
+        labels = self._signed(edit())
+        self.done += bool(labels)
+        return labels
 
     def go_on(self, turn: Turn) -> list[Label]:
         if self.fault.follow is None:

@@ -103,6 +103,12 @@ install_packages() {
     echo "$wanted" >"$VENV/.installed"
 }
 
+# The first use of a kernel compiles it, which takes a while; better here than at the user's first command.
+warm_kernels() {
+    say "compiling the kernels (once, under a minute)"
+    (cd "$TOP" && "$VENV/bin/python" -m pcap_tools.columnar.warm)
+}
+
 # --- Java and the other tools ----------------------------------------------------------------------------------------
 
 # Spark takes JAVA_HOME first, then PATH; so do we.
@@ -166,6 +172,7 @@ main() {
     ensure_system "$python"
     make_venv "$python"
     install_packages
+    warm_kernels
     say "ready: $VENV/bin/topicshark"
 }
 

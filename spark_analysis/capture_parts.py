@@ -18,15 +18,15 @@ from pcap_tools.columnar.datagrams import DatagramBatch
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.feeds import is_gzip
 from pcap_tools.columnar.formats import read_facts
+from pcap_tools.columnar.learning import find_dialects
 from pcap_tools.columnar.reading import read_batches, read_file
 from pcap_tools.columnar.sources import ByteSource, open_bytes
 from pcap_tools.columnar.splits import plan_splits
 from pcap_tools.columnar.state import Split
-from pcap_tools.detect import Routes
+from pcap_tools.detect import Detector, Routes
 from pcap_tools.dialect import Dialect
 from pcap_tools.escaping import escape_text
 
-from .dialect_finding import find_dialects
 from .source_options import arrow_schema
 
 _HEAD = 64
@@ -39,6 +39,10 @@ class Dialects:
 
     wanted: tuple[Dialect, ...]
     named: bool
+
+    def detector(self) -> Detector:
+        """One that has learned nothing yet."""
+        return Detector(self.wanted, self.named)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -87,7 +91,7 @@ def _plan_large(source: str, version: str, dialects: _Hashed, split_bytes: int) 
     for damage in plan.damage:
         log_damage(damage)
     wanted = dialects.dialects
-    return plan.splits, find_dialects(read_file(source, _unsaid, _unsaid), wanted.wanted, wanted.named).routes
+    return plan.splits, find_dialects(read_file(source, _unsaid, _unsaid), wanted.detector()).routes
 
 
 def _unsaid(about: object) -> None:
@@ -114,7 +118,7 @@ def part_batches(
     batches: Iterator[DatagramBatch] = read_batches(part.split)
     routes = part.routes
     if routes is None:
-        batches, routes, _ = find_dialects(batches, dialects.wanted, dialects.named)
+        batches, routes, _ = find_dialects(batches, dialects.detector())
     of_messages = [name for name in columns if name != "session"]
     # A row must be counted though nothing of it is asked for.
     decoder = Decoder(

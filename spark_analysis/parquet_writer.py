@@ -56,7 +56,9 @@ class MessagesFile:
         self.times = (low, high) if self.times is None else (min(low, self.times[0]), max(high, self.times[1]))
 
     def _write_group(self) -> None:
-        table = pa.Table.from_batches(self._batches).unify_dictionaries()
+        schema = self._batches[0].schema
+        columns = [_one_column([batch.column(place) for batch in self._batches]) for place in range(len(schema))]
+        table = pa.table(columns, schema=schema)
         self._batches, self._waiting_rows, self._waiting_bytes = [], 0, 0
         if self._writer is None:
             self._writer = pq.ParquetWriter(
@@ -89,3 +91,15 @@ class MessagesFile:
         with open(self._path, "rb") as file:
             os.fsync(file.fileno())
             self.bytes = os.fstat(file.fileno()).st_size
+
+
+def _one_column(parts: list[pa.Array]) -> pa.ChunkedArray:
+    """The parts of a column as one. Of one decoder's batches the last dictionary holds for all (see ``CodedColumn``);
+    one that is much larger than the group is left to Arrow, which keeps what is used of it."""
+    if not pa.types.is_dictionary(parts[0].type):
+        return pa.chunked_array(parts)
+    names = parts[-1].dictionary
+    if len(names) > sum(map(len, parts)) // 4:
+        return pa.chunked_array(parts).unify_dictionaries()
+    same = [pa.DictionaryArray.from_arrays(part.indices, names, safe=False) for part in parts]
+    return pa.chunked_array(same)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pcap_tools.capture.damage import Damage
+from pcap_tools.columnar.learning import find_dialects
 from pcap_tools.columnar.reading import read_file
 from pcap_tools.columnar.sources import ByteSource, open_bytes
 from pcap_tools.columnar.splits import plan_splits
@@ -23,7 +24,6 @@ from pcap_tools.dialect import builtin_names, load_dialect
 from pcap_tools.errors import UsageError
 
 from .capture_parts import Dialects
-from .dialect_finding import find_dialects
 
 _EDGE = 1 << 20
 
@@ -67,7 +67,7 @@ def plan_capture(source: str, dialects: Dialects, split_bytes: int) -> CapturePl
         size, version, fingerprint = data.size, data.version, _fingerprint(data)
     plan = plan_splits(source, split_bytes, keep=False)
     first = read_file(source, _unsaid, _unsaid, rows=LEARN_DATAGRAMS)
-    found = find_dialects(first, dialects.wanted, dialects.named)
+    found = find_dialects(first, dialects.detector())
     return CapturePlan(
         source=source,
         splits=plan.splits,

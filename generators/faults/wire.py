@@ -7,6 +7,7 @@ the wanted error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 
 from generators.fault import Find, Fits, Place, fault
@@ -96,15 +97,21 @@ def damaged(codec: Codec, datagram: bytes, error: WireError) -> bytes | None:
 def _finds(error: WireError, rule: str) -> Find:
     def find(turn: Turn) -> Edit | None:
         valid = [out for out in turn.of(Duty.REQUEST) if out.resend_of is None] if turn.node is not None else []
-        hopeless: set[object] = turn.memory.setdefault("hopeless", set())
-        valid = [out for out in valid if (out.message.message, out.message.form) not in hopeless]
-        made = damaged(turn.codec, valid[0].datagram, error) if valid else None
-        if made is None:
-            hopeless |= {(out.message.message, out.message.form) for out in valid[:1]}
-            return None
-        return lambda: _send(turn, rule, made)
+        possible: dict[object, bool] = turn.memory.setdefault("possible", {})  # by trying is slow: once a kind will do
+        for out in valid:
+            kind = out.message.message, out.message.form
+            if kind not in possible:
+                possible[kind] = damaged(turn.codec, out.datagram, error) is not None
+            if possible[kind]:
+                return partial(_damage, turn, rule, out.datagram, error)
+        return None
 
     return find
+
+
+def _damage(turn: Turn, rule: str, datagram: bytes, error: WireError) -> list[Label]:
+    made = damaged(turn.codec, datagram, error)
+    return [] if made is None else _send(turn, rule, made)
 
 
 def _send(turn: Turn, rule: str, datagram: bytes) -> list[Label]:

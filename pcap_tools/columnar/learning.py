@@ -16,16 +16,17 @@ from typing import NamedTuple
 import numpy as np
 
 from pcap_tools.decoding import LEARN_BYTES, LEARN_DATAGRAMS
-from pcap_tools.detect import Detector, Evidence
+from pcap_tools.detect import Detector, Evidence, Routes
 
 from .buffers import PADDING
 from .datagrams import DatagramBatch
 
 
 class Found(NamedTuple):
-    """All batches, also those that were learned from; and why the detector believes what it does."""
+    """All batches, also those that were learned from; what the detector decided, and why."""
 
     batches: Iterator[DatagramBatch]
+    routes: Routes
     evidence: list[Evidence]
 
 
@@ -46,7 +47,8 @@ def find_dialects(batches: Iterator[DatagramBatch], detector: Detector) -> Found
         count, size = _learn(detector, batch, count, size)
         if count >= LEARN_DATAGRAMS or size >= LEARN_BYTES:
             break
-    return Found(chain(held, batches), detector.decide())
+    evidence = detector.decide()
+    return Found(chain(held, batches), detector.routes(), evidence)
 
 
 def _learn(detector: Detector, batch: DatagramBatch, count: int, size: int) -> tuple[int, int]:

@@ -15,9 +15,9 @@ from .tables import Tables
 _ZERO = np.uint8(0x30)
 
 
-def joined(*parts: pa.Array | str, null: str | None = None) -> pa.Array:
+def joined(*parts: pa.Array | str, null: str = "") -> pa.Array:
     """The parts of each row one behind the other; ``null`` stands for a part that is null."""
-    return pc.binary_join_element_wise(*parts, "", null_handling="replace", null_replacement=null or "")
+    return pc.binary_join_element_wise(*parts, "", null_handling="replace", null_replacement=null)
 
 
 def wrapped(before: str, texts: pa.Array, after: str = "") -> pa.Array:

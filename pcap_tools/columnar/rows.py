@@ -26,8 +26,8 @@ from .learning import find_dialects
 from .reading import read_file
 from .table_lines import TableLines
 
-ROWS = 16_384
-# Bytes of payload that become text at once: shown as hexadecimal, in two places, they are twelve times as many.
+ROWS = 8_192
+# Bytes of payload that become text at once: in JSON a byte may be five characters, and stand there twice.
 PAYLOADS = 1 << 20
 
 Maker = Callable[[list[Dialect], Routes], TableLines | JsonLines]
@@ -52,13 +52,13 @@ def decode_lines(
     notes = notes if notes is not None else Notes()
     named = dialects is not None
     detector = Detector(dialects or [load_dialect(name) for name in builtin_names()], named, ports or {})
-    batches, notes.evidence = find_dialects(
+    batches, routes, notes.evidence = find_dialects(
         read_file(source, notes.damage.append, notes.warnings.append, ROWS), detector
     )
     if on_evidence:
         on_evidence(notes.evidence)
     known = [codec.dialect for codec in detector.codecs.values()]
-    decoder = maker(known, detector.routes())
+    decoder = maker(known, routes)
     for batch in batches:
         for part in _parts(batch):
             text = _text(decoder.lines(part))

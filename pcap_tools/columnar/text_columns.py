@@ -38,14 +38,15 @@ class TextWriter:
     """Writes one text column, batch after batch; how much room it takes is remembered."""
 
     def __init__(self, program: Program, words: Words) -> None:
-        self._program, self._words, self._room, self._shown = program, words, _FIRST_ROOM, printable()
+        self.words = words
+        self._program, self._room, self._shown = program, _FIRST_ROOM, printable()
 
     def write(self, buffer: NDArray[np.uint8], marks: NDArray[np.int64], count: int) -> pa.Array:
         offsets, known = np.empty(count + 1, np.int32), np.empty(count, np.uint8)
         out = np.empty(self._room + SPARE, np.uint8)
         offsets[0] = row = 0
         while True:
-            row = write_texts(buffer, marks, self._program, self._words, self._shown, row, count, offsets, known, out)
+            row = write_texts(buffer, marks, self._program, self.words, self._shown, row, count, offsets, known, out)
             if row == count:
                 break
             out = self._grown(out, int(offsets[row]), int(marks[row]))
@@ -56,7 +57,7 @@ class TextWriter:
 
     def _grown(self, out: NDArray[np.uint8], used: int, mark: int) -> NDArray[np.uint8]:
         """Room for the row that did not fit, and more."""
-        size = mark >> PLACE_BITS & SIZE_MASK if mark >> KIND_SHIFT == TEXT else len(self._words.text)
+        size = mark >> PLACE_BITS & SIZE_MASK if mark >> KIND_SHIFT == TEXT else len(self.words.text)
         needed = used + GROWTH * size + _FIRST_ROOM
         if needed > _MOST:
             raise UsageError("a batch holds more than 2 GB of text; take fewer rows at a time")
@@ -65,18 +66,57 @@ class TextWriter:
         return more
 
 
+class GrowingNames:
+    """Names as Arrow and the kernels want them. What is there stays where it is, so arrays made before stay right."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._offsets, self._ends = np.zeros(64, np.int32), np.zeros(64, np.int64)
+        self._text = np.zeros(1024 + SPARE, np.uint8)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def extend(self, names: Sequence[str]) -> None:
+        """Take the names beyond those that are known."""
+        words = [name.encode() for name in names[self._count :]]
+        ends = np.cumsum([self._ends[self._count], *map(len, words)], dtype=np.int64)
+        needed = self._count + len(words) + 1
+        if needed > len(self._ends):
+            self._ends, self._offsets = _larger(self._ends, 2 * needed), _larger(self._offsets, 2 * needed)
+        if ends[-1] + SPARE > len(self._text):
+            self._text = _larger(self._text, 2 * int(ends[-1]) + SPARE)
+        self._text[ends[0] : ends[-1]] = np.frombuffer(b"".join(words), np.uint8)
+        self._ends[self._count : needed] = self._offsets[self._count : needed] = ends
+        self._count = needed - 1
+
+    def words(self) -> Words:
+        return Words(self._ends, self._text)
+
+    def array(self) -> pa.Array:
+        buffers = [None, pa.py_buffer(self._offsets), pa.py_buffer(self._text)]
+        return pa.Array.from_buffers(pa.string(), self._count, buffers)
+
+
+def _larger(values: NDArray[Any], size: int) -> NDArray[Any]:
+    grown = np.zeros(size, values.dtype)
+    grown[: len(values)] = values
+    return grown
+
+
 class CodedColumn:
-    """A column of few values: a dictionary, or spelled out where plain types are wanted."""
+    """A column of few values: a dictionary, or spelled out where plain types are wanted. The names of one column may
+    become more from batch to batch, and never others: so the last dictionary holds for all batches."""
 
     def __init__(self, program: Program, plain: bool) -> None:
         self._program, self._plain = program, plain
-        self._names: list[str] | None = None
-        self._dictionary: pa.Array | None = None
+        self._first: str | None = None
+        self._names = GrowingNames()
         self._writer: TextWriter | None = None
 
     def array(self, names: Sequence[str], codes: NDArray[Any], known: NDArray[Any] | None) -> pa.Array:
         """Codes are places among the names; ``known`` is None where all rows have one."""
-        if self._names is None or len(names) != len(self._names) or names[:1] != self._names[:1]:
+        if len(names) != len(self._names) or (names and names[0] != self._first):
             self._take(names)
         if self._writer is not None:
             marks = codes.astype(np.int64) << PLACE_BITS | WORD << KIND_SHIFT
@@ -85,13 +125,14 @@ class CodedColumn:
             return self._writer.write(np.zeros(SPARE, np.uint8), marks, len(codes))
         kind = pa.from_numpy_dtype(codes.dtype)
         indices = numbers(kind, len(codes), codes, None if known is None else validity(known))
-        return pa.DictionaryArray.from_arrays(indices, self._dictionary, safe=False)
+        return pa.DictionaryArray.from_arrays(indices, self._names.array(), safe=False)
 
     def _take(self, names: Sequence[str]) -> None:
-        self._names = list(names)
-        self._dictionary = pa.array(self._names, pa.string())
+        if not names:
+            return
+        if names[0] != self._first:  # another reading, or another capture
+            self._first, self._names = names[0], GrowingNames()
+        self._names.extend(names)
         if self._plain:
-            words = [name.encode() for name in names]
-            text = np.frombuffer(bytearray(b"".join(words) + bytes(SPARE)), np.uint8)
-            ends = np.cumsum([0, *map(len, words)], dtype=np.int64)
-            self._writer = TextWriter(self._program, Words(ends, text))
+            self._writer = self._writer or TextWriter(self._program, self._names.words())
+            self._writer.words = self._names.words()

@@ -94,7 +94,7 @@ def named(dialect: str) -> list[str]:
 def test_every_vector_and_what_is_near_it(ways: Ways, tmp_path: Path, dialect: str) -> None:
     payloads = [vector.datagram for vector in load_vectors() if vector.dialect == dialect]
     payloads += datagrams_for(dialect_of(dialect), 300, seed=5)
-    cut = [p.pcap_record(frame(one)[:-1][:60], p.T0, original=len(frame(one))) for one in payloads[:40] if one]
+    cut = [p.pcap_record(frame(one)[: 41 + min(len(one), 19)], p.T0, original=1500) for one in payloads[:40] if one]
     content = p.pcap([frame(one[:60_000]) for one in payloads]) + b"".join(cut)
     said = ways.agree(save(tmp_path / "a.pcap", content), *named(dialect))
     assert len(said.out.splitlines()) == len(payloads) + len(cut)
@@ -115,11 +115,10 @@ def test_real_captures(ways: Ways, shared_captures: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", ["mixed", "hostile", "fragmented"])
-@pytest.mark.parametrize("options", [(), ("--all",)])
-def test_scenarios(ways: Ways, tmp_path: Path, scenario: str, options: tuple[str, ...]) -> None:
+def test_scenarios_and_noise(ways: Ways, tmp_path: Path, scenario: str) -> None:
     write(generate(Order(scenario, seed=3, capture={"noise": 1})).capture, tmp_path / "a.pcapng")
-    said = ways.agree(str(tmp_path / "a.pcapng"), *options)
-    assert ("left out" in said.err) is not bool(options)
+    assert "left out" in ways.agree(str(tmp_path / "a.pcapng")).err
+    assert "  UDP\n" in ways.agree(str(tmp_path / "a.pcapng"), "--all").out
 
 
 @pytest.mark.parametrize("dialect", builtin_names())
@@ -156,7 +155,7 @@ def dialogue(count: int) -> bytes:
 
 
 def test_more_than_is_learned_from_or_fits_into_a_batch(ways: Ways, tmp_path: Path) -> None:
-    large = p.pcap([frame(b"\x01\x00big:" + bytes([n]) * 60_000, 50000, 50000) for n in range(180)])
+    large = p.pcap([frame(b"\x01\x00big:" + b"%05d " % n * 10_000, 50000, 50000) for n in range(180)])
     ways.agree(save(tmp_path / "many.pcap", dialogue(20_000)))
     ways.agree(save(tmp_path / "large.pcap", large))
 
@@ -263,9 +262,10 @@ def test_memory_does_not_grow_with_the_capture(tmp_path: Path) -> None:
             for _ in range(megabytes * 1_000_000 // len(record)):
                 out.write(record[24:])
         script = (
-            "import resource, sys; from cli.main import exit_code_of\n"
+            "import re, sys; from cli.main import exit_code_of\n"
             "exit_code_of(['decode', sys.argv[1], '--format', 'jsonl'])\n"
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)"
+            # not getrusage: its peak is at least that of the process which started this one
+            "print(int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]) // 1024, file=sys.stderr)"
         )
         done = subprocess.run(
             [sys.executable, "-c", script, str(tmp_path / "big.pcap")],
@@ -276,4 +276,5 @@ def test_memory_does_not_grow_with_the_capture(tmp_path: Path) -> None:
             check=True,
         )
         peaks.append(int(done.stderr.split()[-1]))
-    assert peaks[1] < peaks[0] + 60
+    assert peaks[1] < peaks[0] + 60, peaks
+    assert peaks[1] < 500
