@@ -1,13 +1,14 @@
 """The client side of a scenario against a broker that is really there, any implementation, with the clients' faults.
 
 Each node has a socket of its own. What goes out and what comes back is recorded; the truth tells what the clients did
-and what they were answered. Against a broker on loopback every node has an address of its own (127.0.10.x), as in
+and what they were answered. Against a broker on loopback every node has an address of its own (127.0.20.x), as in
 the scenario; elsewhere nodes differ by their port.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import heapq
 import selectors
 import socket
@@ -158,13 +159,23 @@ class LivePlay:
             # The system chooses the address towards a broker elsewhere, and replies must come to that address.
             if not ip_address(broker[0]).is_loopback or ":" in broker[0]:
                 wanted = _address_towards(broker), 0
-            one.bind(wanted)
+            self._bind(one, wanted)
         except OSError as error:
             one.close()
             raise TopicsharkError(f"cannot listen at {wanted[0]} port {wanted[1]}: {error.strerror}") from error
         self._sockets[_place_of(one)] = one
         self._selector.register(one, selectors.EVENT_READ, one)
         return one
+
+    @staticmethod
+    def _bind(one: socket.socket, wanted: Endpoint) -> None:
+        """At the port of the node's role; if somebody has it, at any: brokers answer to where a request came from."""
+        try:
+            one.bind(wanted)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            one.bind((wanted[0], 0))
 
     def _receive(self, one: socket.socket) -> None:
         try:

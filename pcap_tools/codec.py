@@ -13,6 +13,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 
 from pcap_tools import builder
 from pcap_tools.dialect.program import Dialect, Extent, Form, Kind, Layout, Value
@@ -27,7 +29,7 @@ class Codec:
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        self._dispatches = [_Dispatch(form) for form in dialect.forms]
+        self._dispatches = [_dispatch_of(_Same(form)) for form in dialect.forms]
 
     def decode(self, datagram: bytes, length: int | None = None) -> Message:
         """What this datagram says. ``length`` is its true length where the capture cut it short."""
@@ -141,6 +143,25 @@ class _Dispatch:
             return walk
         failures = [Walk(layout, datagram, self.form.nul_padding) for layout in self.form.layouts]
         return max(failures, key=lambda walk: walk.error_offset)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Same:
+    """A form as a key: itself, not what it holds, which would take long to hash."""
+
+    form: Form
+
+    def __hash__(self) -> int:
+        return id(self.form)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.form is self.form
+
+
+@lru_cache(maxsize=256)
+def _dispatch_of(same: _Same) -> _Dispatch:
+    """Made once a form: clients and brokers make many codecs of one dialect."""
+    return _Dispatch(same.form)
 
 
 def _byte_guards(layout: Layout) -> dict[int, set[int]]:

@@ -16,7 +16,7 @@ from reference_broker import Endpoint
 PUBLISHERS = ("sensor", "publisher", "client")
 SUBSCRIBERS = ("dashboard", "subscriber", "client")
 ACTUATORS = ("actuator", *SUBSCRIBERS)
-LIVE_NET = "127.0.10.0"
+LIVE_NET = "127.0.20.0"
 LOOP_ROLES = frozenset({"sensor", "dashboard", "actuator"})
 
 

@@ -10,7 +10,7 @@ from pcap_tools.decoding import decode_capture
 from tests.conftest import Command
 from tests.reference_broker.running import running_broker
 
-pytestmark = pytest.mark.net
+pytestmark = [pytest.mark.net, pytest.mark.xdist_group("live")]  # two runs at once would want the same ports
 
 
 @pytest.mark.parametrize("dialect", ["colon", "topicbyte", "portdigits", "topicnumber", "rolebyte", "mqttsn"])

@@ -1,0 +1,124 @@
+"""topicshark's own ways from a capture to rows: the columnar decoder alone, `ingest`, the data source; and a bare copy.
+
+Captures are called DIALECT-PACKETS.pcap.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .clock import Measured, cost, peak_mb
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LONG_ENOUGH = 1.0  # seconds of passes over a capture
+COPIED = 256 << 20  # bytes: far beyond any cache
+Job = Callable[["SparkSession", Path], int]
+
+
+def packets_in(capture: Path) -> int:
+    return int(capture.stem.split("-")[1])
+
+
+def copying(capture: Path) -> Measured:
+    """The capture's bytes from memory to memory, both of them touched before."""
+    import numpy as np
+
+    content = np.fromfile(capture, np.uint8)
+    content = np.tile(content, -(-COPIED // len(content)))[:COPIED]
+    target = content.copy()
+    seconds = statistics.median(cost(lambda: np.copyto(target, content)) for _ in range(15))
+    size = capture.stat().st_size
+    return Measured(packets_in(capture), size, seconds * size / COPIED)
+
+
+def kernel(captures: list[Path]) -> list[Measured]:
+    """Each capture read and decoded to Arrow, all columns; a batch is dropped when the next comes."""
+    start = cost(lambda: passing(captures[0])())
+    found = []
+    for capture in captures:
+        once, passes = passing(capture), list[float]()
+        while sum(passes) < LONG_ENOUGH:
+            passes.append(cost(once))
+        size = capture.stat().st_size
+        found.append(Measured(packets_in(capture), size, statistics.median(passes), start, peak_mb()))
+    return found
+
+
+def passing(capture: Path) -> Callable[[], None]:
+    """One pass over a capture by a decoder that is there already."""
+    from pcap_tools import load_dialect
+    from pcap_tools.columnar.decoder import Decoder
+    from pcap_tools.columnar.reading import read_file
+
+    decoder = Decoder([load_dialect(capture.stem.split("-")[0])], capture=capture.name)
+    return lambda: check(sum(decoder.decode(batch).num_rows for batch in read_file(capture)), capture)
+
+
+def check(rows: int, capture: Path) -> None:
+    """A datagram in fragments is one row of several packets."""
+    if not 0.9 * packets_in(capture) < rows <= packets_in(capture):
+        raise SystemExit(f"{capture}: {rows} rows")
+
+
+# --- On Spark: the clock on the wall, since several processes work side by side ---------------------------------------
+
+
+def ingest(spark: SparkSession, capture: Path) -> int:
+    """To Parquet."""
+    from spark_analysis.ingest import ingest as ingest_captures
+
+    with tempfile.TemporaryDirectory(dir=capture.parent) as folder:
+        return ingest_captures(spark, [str(capture)], Path(folder, "run")).rows
+
+
+def data_source(spark: SparkSession, capture: Path) -> int:
+    """Spark asks a Python source for all columns, also when it only counts."""
+    return spark.read.format("topicshark").load(str(capture)).count()
+
+
+def on_spark(job: Job, captures: list[Path], cores: int) -> list[Measured]:
+    """The start is that of Spark and of a first small job, which starts the workers."""
+    from spark_analysis.spark_session import open_session
+
+    began = time.perf_counter()
+    with open_session(f"local[{cores}]") as spark:
+        job(spark, captures[0])
+        start = time.perf_counter() - began
+        found = []
+        for capture in captures:
+            _forget_index(capture)
+            began = time.perf_counter()
+            rows = job(spark, capture)
+            seconds = time.perf_counter() - began
+            check(rows, capture)
+            found.append(Measured(packets_in(capture), capture.stat().st_size, seconds, start, _workers_mb()))
+    return found
+
+
+def _forget_index(capture: Path) -> None:
+    """So that finding the borders of splits is counted."""
+    for index in capture.parent.glob(f"{capture.name}.topicshark-index*"):
+        index.unlink()
+
+
+def _workers_mb() -> int:
+    """The highest peak of Spark's Python workers, which live on between jobs."""
+    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,comm="], capture_output=True, text=True, check=True).stdout
+    processes = [line.split(maxsplit=2) for line in listed.splitlines()]
+    family = {str(os.getpid())}
+    while grown := {pid for pid, parent, _ in processes if parent in family} - family:
+        family |= grown
+    family.remove(str(os.getpid()))
+    return max((peak_mb(pid) for pid, _, name in processes if pid in family and name.startswith("python")), default=0)
+
+
+SPARK_JOBS: dict[str, Job] = {"ingest": ingest, "data-source": data_source}
