@@ -45,6 +45,7 @@ bench: setup ## benchmarks beside the tools one would use instead (minutes)
 	$(BIN)/python -m benchmarks.broker
 	$(BIN)/python -m benchmarks.bulk
 	$(BIN)/python -m benchmarks.kernel
+	$(BIN)/python -m benchmarks.rates
 
 fuzz: setup ## hostile datagrams by the million at brokers and by 100,000 at sockets, 200 damaged captures (20 min)
 	TOPICSHARK_FUZZ=1000000 $(BIN)/pytest -n 2 -k fuzz --timeout 3600

@@ -95,7 +95,7 @@ def decoded(path: Path, name: str, columns: list[str] | None = None) -> int:
 
 def by_dpkt(path: Path) -> None:
     """The same headers by dpkt; nothing is decoded."""
-    import dpkt  # type: ignore[import-not-found]
+    import dpkt
 
     with open(path, "rb") as file:
         for _, frame in dpkt.pcap.Reader(file):

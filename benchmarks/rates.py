@@ -82,11 +82,13 @@ def run(options: argparse.Namespace, folder: Path) -> Results:
     few = min(options.packets, DIALECT_PACKETS)
     dialects = [make_capture(folder, name, few) for name in builtin_names()]
     parts = {tool: min(part // (QUICK if options.quick else 1), options.packets) for tool, part in PARTS.items()}
-    rounds = []
+    rounds: list[Round] = []
+    loads: list[float] = []
     for turn in range(1 if options.quick else options.rounds):
-        print(f"round {turn + 1}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
+        loads.append(os.getloadavg()[0])
+        print(f"round {turn + 1}, load {loads[-1]:.1f}", file=sys.stderr)
         rounds.append(one_round(captures[sizes.index(options.packets)], captures, dialects, parts))
-    return Results(sizes.index(options.packets), list(builtin_names()), rounds)
+    return Results(sizes.index(options.packets), list(builtin_names()), rounds, loads)
 
 
 def main() -> None:

@@ -39,6 +39,7 @@ class Results:
     main: int
     dialects: list[str]
     rounds: list[Round]
+    loads: list[float]  # of the machine before each round: others that ran slow the tools on Spark most
 
     def at(self, tool: str, one: Round) -> Measured:
         """On the capture that all have read."""
@@ -103,7 +104,8 @@ def conditions(results: Results) -> str:
     machine = found[1] if found else platform.machine()
     return (
         f"{machine}, Python {platform.python_version()}, tshark {tshark}, {libraries}. "
-        f"Medians of {len(results.rounds)} rounds on a capture of {results.sizes[results.main]:,} packets."
+        f"Medians of {len(results.rounds)} rounds on a capture of {results.sizes[results.main]:,} packets. "
+        f"Load average of the machine before each: {', '.join(f'{load:.1f}' for load in results.loads)}."
     )
 
 
