@@ -23,9 +23,10 @@ GROUP_BYTES = 128 << 20
 _COMPRESSION = "snappy"
 _FEW_VALUES = [
     *("capture", "src", "sport", "dst", "dport", "dialect", "form", "message", "meaning", "topic", "filter"),
-    *("padding", "length", "error", "error_offset"),
+    *("padding", "length", "error", "error_offset", "key", "number", "port"),
 ]
-_RISING = {"frame": "DELTA_BINARY_PACKED", "time_ns": "DELTA_BINARY_PACKED"}
+_RISING = ["frame", "time_ns"]
+_BY_DIFFERENCE = dict.fromkeys([*_RISING, "ip_id"], "DELTA_BINARY_PACKED")  # an IP id is mostly near the last one
 
 
 class MessagesFile:
@@ -66,8 +67,8 @@ class MessagesFile:
                 table.schema,
                 compression=_COMPRESSION,
                 use_dictionary=_FEW_VALUES,
-                column_encoding=_RISING,
-                write_statistics=list(_RISING),  # a row group has all values of the other columns
+                column_encoding=_BY_DIFFERENCE,
+                write_statistics=_RISING,  # a row group has all values of the other columns
                 store_schema=False,  # else pyarrow gives dictionaries back, others strings
             )
         self._writer.write_table(table, row_group_size=table.num_rows)

@@ -9,6 +9,7 @@ from uuid import uuid4
 from pcap_tools.capture.damage import Damage
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.reading import read_batches
+from pcap_tools.columnar.schema import ALL_COLUMNS
 from pcap_tools.columnar.state import Split
 from pcap_tools.detect import Routes
 from pcap_tools.errors import TopicsharkError
@@ -46,7 +47,7 @@ def decode_split(dialects: Dialects, job: SplitJob) -> SplitDone:
     """Trouble with the capture is a result; any other, such as a full disk, is raised: Spark tries again elsewhere."""
     damage: list[Damage] = []
     warnings: list[str] = []
-    decoder = Decoder(dialects.wanted, job.routes, capture=escape_text(job.split.source))
+    decoder = Decoder(dialects.wanted, job.routes, ALL_COLUMNS, capture=escape_text(job.split.source))
     name = f".{job.name}-{uuid4().hex}.parquet"
     os.makedirs(job.folder, exist_ok=True)
     file = MessagesFile(os.path.join(job.folder, name))

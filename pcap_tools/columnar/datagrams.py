@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+NO_IDENT = -1
+
 
 @dataclass(slots=True)
 class DatagramBatch:
@@ -21,6 +23,7 @@ class DatagramBatch:
     length     how many there are as UDP says
     src, dst   places in `addresses`, which only grows over the batches of one reading
     copy_of    the frame that this one repeats, or 0
+    ip_id      identification of the IPv4 header, NO_IDENT for IPv6
     """
 
     buffer: NDArray[np.uint8]
@@ -35,16 +38,17 @@ class DatagramBatch:
     sport: NDArray[np.int32]
     dport: NDArray[np.int32]
     copy_of: NDArray[np.int64]
+    ip_id: NDArray[np.int32]
     addresses: list[str]
 
 
 def empty_batch(rows: int, addresses: list[str]) -> DatagramBatch:
     """Arrays for `rows` datagrams, and no buffer yet."""
     frame, time_ns, start, copy_of = (_column(rows, np.int64, n) for n in range(4))
-    size, length, src, dst, sport, dport = (_column(rows, np.int32, n) for n in range(4, 10))
+    size, length, src, dst, sport, dport, ip_id = (_column(rows, np.int32, n) for n in range(4, 11))
     buffer = np.zeros(0, np.uint8)
     return DatagramBatch(
-        buffer, 0, frame, time_ns, start, size, length, src, dst, sport, dport, copy_of, addresses
+        buffer, 0, frame, time_ns, start, size, length, src, dst, sport, dport, copy_of, ip_id, addresses
     )  # fmt: skip
 
 

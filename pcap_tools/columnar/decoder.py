@@ -12,7 +12,7 @@ Results are in memory of their own; the batch may be filled again at once.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,18 +22,22 @@ from pcap_tools.detect import Routes
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 
-from .datagrams import DatagramBatch
+from .datagrams import NO_IDENT, DatagramBatch
 from .decode_kernel import UNKNOWN, Results, field_room, new_results, plan_rows, walk_rows
 from .marks import MOST_PLACES, MOST_SIZE
 from .outcomes import Outcomes
 from .plans import MOST_TAILS
 from .routing import Router
-from .schema import CODED, COLUMNS, schema_of
+from .schema import ALL_COLUMNS, CODED, COLUMNS, schema_of
 from .tables import Tables
 from .text_columns import CodedColumn, TextWriter, numbers, validity
 from .walk_kernel import ERRORS
 
+if TYPE_CHECKING:
+    from .ties import TieColumns
+
 TEXTS = ("topic", "filter", "payload")
+TIES = frozenset({"key", "number", "port"})
 _ERROR_NAMES = [error.value for error in ERRORS]
 
 
@@ -41,7 +45,7 @@ class Decoder:
     """Decodes batches of one reading.
 
     ``routes`` says which dialect a datagram is in; without, all are in the one dialect given. ``columns``: those of
-    ``MESSAGES`` that are wanted, None for all. ``plain``: the exact types of ``MESSAGES``, no dictionaries.
+    ``ALL_MESSAGES`` that are wanted, None for ``MESSAGES``. ``plain``: the exact types, no dictionaries.
     ``keep_other``: datagrams of no known dialect are rows too, with nulls. ``capture`` fills the column of that name.
     ``decoded`` and ``other`` count datagrams.
     """
@@ -56,9 +60,9 @@ class Decoder:
         keep_other: bool = False,
         capture: str | None = None,
     ) -> None:
-        unknown = set(columns or ()) - set(COLUMNS)
+        unknown = set(columns or ()) - set(ALL_COLUMNS)
         if unknown:
-            raise UsageError(f"no column {min(unknown)!r}; there are: {', '.join(COLUMNS)}")
+            raise UsageError(f"no column {min(unknown)!r}; there are: {', '.join(ALL_COLUMNS)}")
         if routes is None and len(dialects) != 1:
             raise UsageError("several dialects take routes, to tell which datagram is in which")
         self.tables = Tables(dialects)
@@ -71,12 +75,23 @@ class Decoder:
         self._coded = {name: CodedColumn(program, plain) for name in CODED}
         self._outcomes = Outcomes(self.tables, keep_other)
         self._fields, self._tails = field_room(self.tables.most_steps), np.zeros(MOST_TAILS, np.int64)
+        self._ties = self._tie_columns()
         self._make_room(0)
+
+    def _tie_columns(self) -> TieColumns | None:
+        """None if no such column is wanted; then their kernel is not loaded either."""
+        wanted = TIES.intersection(self.schema.names)
+        if not wanted:
+            return None
+        from .ties import TieColumns
+
+        return TieColumns(self.tables, wanted)
 
     def decode(self, batch: DatagramBatch) -> pa.RecordBatch:
         """The rows of a batch whose dialect is known (all with ``keep_other``), in order."""
         results = self._walk(batch)
-        arrays = [self._column(name, batch, results) for name in self.schema.names]
+        ties = self._ties.arrays(batch, results) if self._ties else {}
+        arrays = [ties[name] if name in ties else self._column(name, batch, results) for name in self.schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _make_room(self, rows: int) -> None:
@@ -119,8 +134,7 @@ class Decoder:
         if name == "error_offset":
             return numbers(pa.int32(), kept, results.error_offset, validity(results.error != 0))
         values = _kept(getattr(batch, name), batch.count, results)
-        known = validity(values != 0) if name == "copy_of" else None
-        return numbers(self.schema.field(name).type, kept, values, known)
+        return numbers(self.schema.field(name).type, kept, values, _known(name, values))
 
     def _coded_column(self, name: str, batch: DatagramBatch, results: Results) -> pa.Array:
         column, kept = self._coded[name], len(results.row)
@@ -133,6 +147,13 @@ class Decoder:
             codes = np.maximum(results.error, 1).astype(np.int16) - np.int16(1)
             return column.array(_ERROR_NAMES, codes, results.error != 0)
         return column.array(self._outcomes.names[name], *self._outcomes.codes(name, results.outcome))
+
+
+def _known(name: str, values: NDArray[Any]) -> NDArray[np.uint8] | None:
+    """Which rows of a column of the batch have a value; None for all."""
+    if name == "copy_of":
+        return validity(values != 0)
+    return validity(values != NO_IDENT) if name == "ip_id" else None
 
 
 def _kept(values: NDArray[Any], count: int, results: Results) -> NDArray[Any]:

@@ -1,7 +1,8 @@
 """How kernels are compiled: once a machine, kept on disk, and again whenever any of their sources has changed.
 
 numba's own cache looks only at the file of the function that is called from Python. Kernels here are put together
-from several files, so the stamp that is kept with the machine code covers all of them.
+from several files, so the stamp that is kept with the machine code covers all of them: every file of this folder, and
+of the kernel's own if that is another. A kernel takes its pieces (`inlined`, constants) from those two only.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def kernel(*signature: Any) -> Callable[[Function], Function]:
         compiled = _njit(nogil=True, error_model="numpy", _nrt=False)(function)
         try:
             compiled.enable_caching()
-            compiled._cache._cache_file._source_stamp = _stamp()
+            compiled._cache._cache_file._source_stamp = _stamp(Path(function.__code__.co_filename).parent)
         except (RuntimeError, AttributeError):  # nowhere to write, or another numba: compile in each process
             compiled._cache = NullCache()
         compiled.compile(signature)
@@ -53,9 +54,10 @@ def kernel(*signature: Any) -> Callable[[Function], Function]:
 
 
 @cache
-def _stamp() -> str:
-    """What the machine code was made from."""
+def _stamp(folder: Path) -> str:
+    """What the machine code of a kernel in this folder was made from."""
     digest = hashlib.sha256(f"checked {CHECKED}".encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    for place in sorted({Path(__file__).parent, folder}):
+        for source in sorted(place.glob("*.py")):
+            digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()

@@ -69,7 +69,7 @@ def _copy(batch: DatagramBatch) -> DatagramBatch:
     """In memory of its own, without what stands between the payloads; the addresses stay those of the reading."""
     rows = {
         name: getattr(batch, name)[: batch.count].copy()
-        for name in ("frame", "time_ns", "size", "length", "src", "dst", "sport", "dport", "copy_of")
+        for name in ("frame", "time_ns", "size", "length", "src", "dst", "sport", "dport", "copy_of", "ip_id")
     }
     ends = np.cumsum(rows["size"], dtype=np.int64)
     payloads = [batch.buffer[start : start + size] for start, size in zip(batch.start, rows["size"], strict=False)]

@@ -15,6 +15,7 @@ from pcap_tools.capture.ip import UDP
 from pcap_tools.capture.link import IPV4, IPV6
 
 from .addresses import ADDRESSES, COUNT, SLOTS, address_id
+from .datagrams import NO_IDENT
 from .frames_kernel import BYTES, CAPTURED, IF_LINK, NUMBER, ORIGINAL, PACKET_TYPE, PLACE, POSITION, SLOT, TABLE, TIME
 from .frames_kernel import u16 as _u16
 from .frames_kernel import u32 as _u32
@@ -44,7 +45,7 @@ PLAIN, SLOW, FRAGMENT, GONE = range(4)
 # protocol, offset and the flag "more" of a fragment.
 X_IDENT, X_PLACE, X_PACKET_TYPE, X_INDEX, X_PART = range(5)
 X_COLUMNS = 5
-NO_IDENT, NO_PACKET_TYPE = -1, -1
+NO_PACKET_TYPE = -1
 
 WIDE = types.Array(types.int64, 1, "C")
 NARROW = types.Array(types.int32, 1, "C")
@@ -191,16 +192,17 @@ def _place(buffer: Any, at: int, link: int, frames: Any, index: int, extra: Any,
 
 @kernel(
     BYTES, TABLE, types.int64, TABLE, ADDRESSES, SLOTS, COUNT, types.int64, types.boolean,
-    WIDE, WIDE, WIDE, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, TABLE, KINDS,
+    WIDE, WIDE, WIDE, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, TABLE, KINDS,
 )  # fmt: skip
 def read_packets(
     buffer: Any, frames: Any, found: int, interfaces: Any, known: Any, slots: Any, count: Any, row: int, places: bool,
     number: Any, time: Any, start: Any, size: Any, length: Any, src: Any, dst: Any, sport: Any, dport: Any,
-    extra: Any, kinds: Any,
+    ip_id: Any, extra: Any, kinds: Any,
 ) -> tuple[int, int]:  # fmt: skip
     """Rows from `row` on for the first `found` frames: the next free row, and how many are not PLAIN.
 
-    Where a PLAIN row was seen, and its identification, are only told if `places` are wanted.
+    Where a PLAIN row was seen is only told if `places` are wanted. The identification in
+    `extra` is that of all fragments, also of IPv6; `ip_id` only that of IPv4 headers.
     """
     special = 0
     for index in range(found):
@@ -237,6 +239,7 @@ def read_packets(
             extra[row, X_IDENT] = ident
             _place(buffer, at, link, frames, index, extra, row)
         number[row] = frames[index, NUMBER]
+        ip_id[row] = ident
         time[row] = frames[index, TIME]
         kinds[row] = kind
         row += 1

@@ -157,7 +157,7 @@ class Reading:
         stop, special = read_packets(
             batch.buffer, self._frames, found, interfaces, addresses.known, addresses.slots, addresses.count, low,
             self._copies is not None, batch.frame, batch.time_ns, batch.start, batch.size, batch.length, batch.src,
-            batch.dst, batch.sport, batch.dport, self._extra, self._kinds,
+            batch.dst, batch.sport, batch.dport, batch.ip_id, self._extra, self._kinds,
         )  # fmt: skip
         if special:
             stop = self._slow.resolve(

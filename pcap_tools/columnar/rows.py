@@ -75,7 +75,7 @@ def _parts(batch: DatagramBatch) -> Iterator[DatagramBatch]:
         yield replace(batch, count=high - low, **rows)
 
 
-_ARRAYS = ("frame", "time_ns", "start", "size", "length", "src", "dst", "sport", "dport", "copy_of")
+_ARRAYS = ("frame", "time_ns", "start", "size", "length", "src", "dst", "sport", "dport", "copy_of", "ip_id")
 
 
 def _text(lines: Any) -> str:

@@ -1,4 +1,4 @@
-"""The columns of the table ``messages``: one row a datagram."""
+"""The columns of the table ``messages``: one row a datagram. ``ALL_MESSAGES`` has those for analyses too."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ MESSAGES = pa.schema(
     ]
 )
 COLUMNS = tuple(MESSAGES.names)
+# What ties an ACK to its request, the topic's number, the port a subscriber names, the identification of IPv4. All may
+# be null; what they mean: ``pcap_tools.answer_key``.
+ALL_MESSAGES = pa.schema(
+    [*MESSAGES, ("key", pa.int64()), ("number", pa.int64()), ("port", pa.int32()), ("ip_id", pa.int32())]
+)
+ALL_COLUMNS = tuple(ALL_MESSAGES.names)
 # Those of few values: Arrow dictionaries, unless plain types are asked for.
 CODED = {"src": pa.int32(), "dst": pa.int32()} | dict.fromkeys(
     ("capture", "dialect", "form", "message", "meaning", "error"), pa.int16()
@@ -37,7 +43,7 @@ CODED = {"src": pa.int32(), "dst": pa.int32()} | dict.fromkeys(
 
 def schema_of(columns: frozenset[str], plain: bool) -> pa.Schema:
     """The chosen columns in their order."""
-    fields = [field for field in MESSAGES if field.name in columns]
+    fields = [field for field in ALL_MESSAGES if field.name in columns]
     if plain:
         return pa.schema(fields)
     return pa.schema(

@@ -21,13 +21,12 @@ from pcap_tools.capture.reassembly import Reassembler, Whole
 
 from .addresses import AddressTable
 from .buffers import Buffer
-from .datagrams import DatagramBatch
+from .datagrams import NO_IDENT, DatagramBatch
 from .fragments_kernel import join_fragments
 from .frames_kernel import CAPTURED, IF_LINK, NUMBER, ORIGINAL, PACKET_TYPE, PLACE, POSITION, SLOT, TIME
 from .packets_kernel import (
     FRAGMENT,
     GONE,
-    NO_IDENT,
     NO_PACKET_TYPE,
     PLAIN,
     SILENT,
@@ -253,6 +252,7 @@ class SlowPath:
     def _put(
         self, batch: DatagramBatch, row: int, extra: NDArray[np.int64], datagram: Datagram, buffer: Buffer
     ) -> None:
+        """All but `ip_id`, which the kernel has read: it is the same in all fragments."""
         batch.start[row] = buffer.append(datagram.payload)
         batch.size[row] = len(datagram.payload)
         batch.length[row] = datagram.length
@@ -285,6 +285,6 @@ def _pack(batch: DatagramBatch, low: int, stop: int, kinds: NDArray[np.uint8], e
     end = low + len(keep)
     if end < stop:
         columns = (batch.frame, batch.time_ns, batch.start, batch.size, batch.length, batch.src, batch.dst)
-        for column in (*columns, batch.sport, batch.dport, extra):
+        for column in (*columns, batch.sport, batch.dport, batch.ip_id, extra):
             column[low:end] = column[keep]
     return end

@@ -5,13 +5,13 @@ Later processes load them in a fraction of a second. Importing a kernel's module
 
 from __future__ import annotations
 
-from . import decoder, fields_kernel
+from . import decoder, fields_kernel, ties_kernel
 from .reading import warm_frames
 
 
 def warm() -> None:
-    """Those of the decoder, of ``decode --format jsonl``, and those that read captures."""
-    _ = decoder, fields_kernel
+    """Those of the decoder, of ``decode --format jsonl``, of ``ingest``, and those that read captures."""
+    _ = decoder, fields_kernel, ties_kernel
     warm_frames()
 
 

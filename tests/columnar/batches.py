@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pcap_tools.capture import Datagram
-from pcap_tools.columnar.datagrams import DatagramBatch
+from pcap_tools.columnar.datagrams import NO_IDENT, DatagramBatch
 from pcap_tools.dialect import Dialect
 from tests.dissector.datagrams import generated
 from tests.vectors import load_vectors
@@ -41,6 +41,7 @@ def batch_of(
         sport=sports,
         dport=dports,
         copy_of=np.where(places % 5 == 4, places, 0).astype(np.int64),
+        ip_id=np.where(places % 3 == 2, NO_IDENT, places * 7 % 65536).astype(np.int32),
         addresses=list(ADDRESSES),
     )
 
@@ -59,7 +60,7 @@ def datagrams_of(batch: DatagramBatch) -> Iterator[Datagram]:
             payload=batch.buffer[start : start + int(batch.size[row])].tobytes(),
             length=int(batch.length[row]),
             frames=(frame,),
-            ip_id=None,
+            ip_id=None if batch.ip_id[row] == NO_IDENT else int(batch.ip_id[row]),
             packet_type=None,
             interface=0,
             copy_of=int(batch.copy_of[row]) or None,

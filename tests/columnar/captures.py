@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pcap_tools.capture import CaptureError, Damage, read_datagrams
 from pcap_tools.capture.streams import Source
-from pcap_tools.columnar.datagrams import DatagramBatch
+from pcap_tools.columnar.datagrams import NO_IDENT, DatagramBatch
 from pcap_tools.columnar.reading import read_file
 from tests.capture import packets as p
 from tests.capture.test_reassembly import OVERLAPS
@@ -31,6 +31,7 @@ class Row(NamedTuple):
     payload: bytes
     length: int
     copy_of: int | None
+    ip_id: int | None
 
 
 class Result(NamedTuple):
@@ -61,6 +62,7 @@ def rows_of(batches: Iterable[DatagramBatch]) -> list[Row]:
                     batch.buffer[start : start + size].tobytes(),
                     int(batch.length[n]),
                     int(batch.copy_of[n]) or None,
+                    None if batch.ip_id[n] == NO_IDENT else int(batch.ip_id[n]),
                 )
             )
     return rows
@@ -74,7 +76,8 @@ def by_python(source: Source | bytes) -> Result:
     try:
         for d in read_datagrams(_open(source), damage.append, warnings.append):
             time_ns = max(-LATEST, min(LATEST, d.time_ns))
-            rows.append(Row(d.frame, time_ns, d.src, d.sport, d.dst, d.dport, d.payload, d.length, d.copy_of))
+            ip_id = None if ":" in d.src else d.ip_id
+            rows.append(Row(d.frame, time_ns, d.src, d.sport, d.dst, d.dport, d.payload, d.length, d.copy_of, ip_id))
     except CaptureError as error:
         return Result(rows, damage, warnings, str(error))
     return Result(rows, damage, warnings, "")

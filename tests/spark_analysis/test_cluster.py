@@ -22,6 +22,7 @@ from generators.generate import Order, generate
 from generators.tiling import segment_of
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.reading import read_file
+from pcap_tools.columnar.schema import ALL_COLUMNS
 from spark_analysis.manifest import load_manifest
 from spark_analysis.planning import plan_capture, wanted_dialects
 from tests.conftest import REPO
@@ -120,7 +121,7 @@ def decoded_here(capture: Path) -> pa.Table:
     """All rows by one reading in this process."""
     dialects = wanted_dialects()
     plan = plan_capture(str(capture), dialects, 1 << 40)
-    decoder = Decoder(dialects.wanted, plan.routes, plain=True, capture=str(capture))
+    decoder = Decoder(dialects.wanted, plan.routes, ALL_COLUMNS, plain=True, capture=str(capture))
     return pa.Table.from_batches([decoder.decode(batch) for batch in read_file(str(capture))])
 
 

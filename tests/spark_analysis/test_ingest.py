@@ -24,8 +24,9 @@ from generators.capture_options import Point
 from generators.capture_point import write
 from generators.generate import Order, generate
 from generators.tiling import segment_of
-from pcap_tools.columnar.schema import COLUMNS, MESSAGES
-from pcap_tools.decoding import Notes, decode_capture
+from pcap_tools.answer_key import answer_key, subscriber_port, topic_number
+from pcap_tools.columnar.schema import ALL_COLUMNS, ALL_MESSAGES
+from pcap_tools.decoding import Notes, Row, decode_capture
 from pcap_tools.dialect import Dialect, load_dialect
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis.ingest import Call, ingest
@@ -68,8 +69,22 @@ def expected(capture: str, dialects: list[Dialect] | None = None) -> list[dict[s
         if row.message is not None:
             told = {"capture": capture, **row.as_dict()}
             told |= {name: told[name] or None for name in ("message", "meaning", "error")}
-            rows.append({name: told[name] for name in COLUMNS})
+            told |= ties(row, {one.name: one for one in dialects or wanted_dialects().wanted})
+            rows.append({name: told[name] for name in ALL_COLUMNS})
     return rows
+
+
+def ties(row: Row, dialects: dict[str, Dialect]) -> dict[str, int | None]:
+    """The columns that `decode` does not have."""
+    message, datagram = row.message, row.datagram
+    assert message is not None
+    dialect = dialects[message.dialect]
+    return {
+        "key": answer_key(dialect, message, datagram.payload),
+        "number": topic_number(dialect, message),
+        "port": subscriber_port(dialect, message),
+        "ip_id": datagram.ip_id,
+    }
 
 
 def stored(folder: Path, capture: str) -> list[dict[str, Any]]:
@@ -78,7 +93,7 @@ def stored(folder: Path, capture: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name in sorted(names):
         table = pq.ParquetFile(folder / name).read()
-        assert table.schema.equals(MESSAGES)
+        assert table.schema.equals(ALL_MESSAGES)
         rows += table.to_pylist()
     return rows
 
@@ -120,7 +135,7 @@ def test_spark_reads_the_folder_as_it_is(spark: SparkSession, captures: Path, tm
     shutil.copy(captures / "colon.pcap", numbered)
     ingest(spark, [str(numbered)], tmp_path / "out", split_bytes=SMALL_SPLITS)
     frame = spark.read.parquet(str(tmp_path / "out" / "messages"))
-    assert frame.columns == [*COLUMNS, "session"]
+    assert frame.columns == [*ALL_COLUMNS, "session"]
     rows = frame.where("session = 'capture-007'").drop("session").orderBy("frame").collect()
     assert [row.asDict() for row in rows] == expected(str(numbered))
 

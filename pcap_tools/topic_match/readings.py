@@ -1,0 +1,162 @@
+"""Which wrong reading of a filter explains what a broker did, in a sentence for whoever has to mend it.
+
+A broker passed a topic on to a subscriber who did not ask for it, or kept from one what they did ask for. Each reading
+here is a mistake that brokers make. The first that explains the case is told: the narrow ones come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pcap_tools.dialect.spec import TopicsSpec
+
+from .expressions import as_regex, escaped_but_dots, has_special, takes_filter, takes_raw
+from .matching import is_wild, matches
+from .patterns import raw, rules_for
+
+STOPS = "a wildcard stops at the end of a level"
+CROSSES = "a wildcard crosses levels"
+CASE_BLIND = "large and small letters are taken for the same"
+CASE_TOLD = "large and small letters are told apart"
+DOT = "a dot stands for any character, as in a regular expression"
+REGEX = "the filter is taken for a regular expression"
+PARENT = "a wildcard also matches the parent level"
+NOTHING = "a wildcard also matches nothing"
+SOMETHING = "a wildcard has to stand for something: it matches neither nothing nor the parent level"
+PREFIX = "the filter is taken as a prefix"
+EXACT = "wildcards are not understood: only the exact topic is taken"
+
+LONGEST = 200  # of texts that are tried in many ways
+
+Reading = Callable[[bytes, bytes, TopicsSpec], bool]
+
+
+def wrong_reading(topic: str | bytes, filter_: str | bytes, spec: TopicsSpec, delivered: bool) -> str | None:
+    """Why a broker passed on a topic that a filter does not match (`delivered`), or did not where it does.
+
+    >>> wrong_reading("home/fan/speed", "home/*", TopicsSpec(separator="/", wildcards={"*": "any-run"}), False)
+    'a wildcard stops at the end of a level'
+    """
+    text, wanted = raw(topic), raw(filter_)
+    if _takes(text, wanted, spec) == delivered:
+        return None
+    readings = _TOO_MUCH if delivered else _TOO_LITTLE
+    return next((sentence for sentence, explains in readings if explains(text, wanted, spec)), None)
+
+
+def _takes(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    return len(matches([topic], [filter_], spec)[1]) > 0
+
+
+def _levels(text: bytes, spec: TopicsSpec) -> list[bytes]:
+    return text.split(spec.separator.encode()) if spec.separator else [text]
+
+
+def _joined(levels: list[bytes], spec: TopicsSpec) -> bytes:
+    return (spec.separator or "").encode().join(levels)
+
+
+def _signs(levels: list[bytes], spec: TopicsSpec) -> list[int]:
+    """Which levels are nothing but a wildcard."""
+    signs = {sign.encode() for sign in spec.wildcards}
+    return [at for at, level in enumerate(levels) if level in signs]
+
+
+def _is_deeper(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    return len(_levels(topic, spec)) > len(_levels(filter_, spec))
+
+
+# -- passed on, and the filter does not ask for it ---------------------------------------------------------------------
+
+
+def _crosses(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    wide = {sign: "any-levels" if span == "one-level" else span for sign, span in spec.wildcards.items()}
+    return _is_deeper(topic, filter_, spec) and _takes(topic, filter_, spec.model_copy(update={"wildcards": wide}))
+
+
+def _is_case_blind(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    return spec.case_sensitive and _takes(_small(topic), _small(filter_), spec)
+
+
+def _small(text: bytes) -> bytes:
+    return text.decode("utf-8", "surrogateescape").lower().encode("utf-8", "surrogateescape")
+
+
+def _has_dots(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    return b"." in filter_ and takes_filter(topic, filter_, spec, escaped_but_dots) is True
+
+
+def _is_regex(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    return takes_filter(topic, filter_, spec, as_regex) is True
+
+
+def _matches_parent(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    levels = _levels(filter_, spec)
+    return (
+        len(levels) > 1 and len(levels) - 1 in _signs(levels, spec) and _takes(topic, _joined(levels[:-1], spec), spec)
+    )
+
+
+def _matches_nothing(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    """Each wildcard left out with its separator, and all of them."""
+    levels = _levels(filter_, spec)
+    signs = _signs(levels, spec)
+    if len(levels) == 1 or len(filter_) > LONGEST:
+        return False
+    fewer = [_joined(levels[:at] + levels[at + 1 :], spec) for at in signs]
+    none = _joined([level for at, level in enumerate(levels) if at not in signs], spec)
+    return len(matches([topic], [*fewer, none], spec)[1]) > 0 and bool(signs)
+
+
+def _is_prefix(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    if len(topic) > LONGEST:
+        return rules_for(spec).folded(topic).startswith(rules_for(spec).folded(filter_))
+    return len(matches([topic[:end] for end in range(len(topic))], [filter_], spec)[1]) > 0
+
+
+def _is_raw_regex(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    return takes_raw(topic, filter_, spec) is True
+
+
+# -- asked for, and not passed on --------------------------------------------------------------------------------------
+
+
+def _stops(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    """The filter takes a deeper topic, so some wildcard went across levels."""
+    is_all = spec.wildcards.get(filter_.decode("utf-8", "replace")) == "all"
+    return not is_all and _is_deeper(topic, filter_, spec)
+
+
+def _needs_something(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    return is_wild(filter_, spec) and takes_filter(topic, filter_, spec, may_be_empty=False) is False
+
+
+def _tells_case(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    return not spec.case_sensitive and not _takes(topic, filter_, spec.model_copy(update={"case_sensitive": True}))
+
+
+def _fails_as_regex(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    return has_special(filter_, spec) and takes_filter(topic, filter_, spec, as_regex) is False
+
+
+def _is_exact(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
+    return topic != filter_ and is_wild(filter_, spec)
+
+
+_TOO_MUCH: list[tuple[str, Reading]] = [
+    (CROSSES, _crosses),
+    (CASE_BLIND, _is_case_blind),
+    (DOT, _has_dots),
+    (REGEX, _is_regex),
+    (PARENT, _matches_parent),
+    (NOTHING, _matches_nothing),
+    (PREFIX, _is_prefix),
+    (REGEX, _is_raw_regex),
+]
+_TOO_LITTLE: list[tuple[str, Reading]] = [
+    (STOPS, _stops),
+    (SOMETHING, _needs_something),
+    (CASE_TOLD, _tells_case),
+    (REGEX, _fails_as_regex),
+    (EXACT, _is_exact),
+]

@@ -1,0 +1,252 @@
+"""Publishes, what they make due, and the forwards that were seen: paired by the matcher.
+
+Retained messages are due in the same way, after a subscription in place of a publish.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pcap_tools.topic_match import matches, wild_flags
+
+from .context import Context
+from .events import FROM_BROKER, TO_BROKER, Col, Events
+from .kernels.expecting import CLIENT, EXPECTED, FILTER, LEAST, MOST, PUBLISH, SINCE, expect
+from .kernels.hashing import hashes, mix
+from .kernels.matching import match
+from .policy import SECOND, SUBSCRIBE
+
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+HORIZON_NS = 30 * SECOND  # a forward later than that is none of this publish's
+AT_ONCE_NS = SECOND  # within which a retained message follows its subscription
+
+
+@dataclass
+class Deliveries:
+    """
+    publishes     rows that are to be passed on
+    due           expectations, one a column: (PUBLISH, CLIENT, LEAST, MOST, FILTER, SINCE); for a retained message
+                  PUBLISH is the row of the subscription
+    retained      of each expectation: -1, or the number of the retained message
+    filled        how many forwards each got; `first` the first of them, -1 for none
+    seen          rows that are forwards; `answers` the expectation that each fulfils, -1 for none
+    """
+
+    publishes: Integers
+    wild: Integers
+    due: Integers
+    retained: Integers
+    filled: Integers
+    first: Integers
+    seen: Integers
+    answers: Integers
+    names: dict[int, str]
+    topic_number: dict[int, int]
+    matching: tuple[Integers, NDArray[np.int32]]
+    kept: pa.Table
+
+    def publish_of(self) -> Integers:
+        """For each forward seen, the row of what made it due; -1 if nothing did."""
+        found = self.answers
+        if not self.due.shape[1]:
+            return np.full(len(found), -1, np.int64)
+        return np.where(found >= 0, self.due[PUBLISH, found], -1)
+
+
+def deliver(events: Events, context: Context) -> Deliveries:
+    """Expect and observe."""
+    policy = events.policy
+    message, side, name = events[Col.MESSAGE], events[Col.SIDE], events[Col.NAME]
+    published = np.append(policy.publishes, False)[message] & (side == TO_BROKER) & (name != 0)
+    rows = np.flatnonzero(published)
+    names = _name_texts(events, context, rows)
+    wild = _wild(names, context)
+    is_wild = np.isin(name[rows], wild)
+    plain = rows[~is_wild]
+    kept = _kept(events, context, plain, names)
+    number = {one: at for at, one in enumerate(names)}
+    texts = list(names.values())
+    matching = matches(texts, context.subscriptions.filters, policy.dialect.spec.topics)
+    due = _due(events, context, plain, number, matching)
+    again, which = _retained_due(events, context, kept)
+    due = np.concatenate([due, again], axis=1)
+    retained = np.concatenate([np.full(due.shape[1] - len(which), -1, np.int64), which])
+    due, retained = _one_each(due, retained, policy.dialect.spec.broker.copies)
+    _excuse_the_absent(events, context, due)
+    seen = np.flatnonzero(np.append(policy.forwards, False)[message] & (side == FROM_BROKER))
+    filled, first, answers = _pair(events, context, due, retained, kept, seen)
+    return Deliveries(
+        plain, rows[is_wild], due, retained, filled, first, seen, answers, names, number, matching, kept
+    )
+
+
+def _name_texts(events: Events, context: Context, rows: Integers) -> dict[int, str]:
+    """The distinct topics that were published, by their numbers."""
+    found, at = np.unique(events[Col.NAME][rows], return_index=True)
+    policy = events.policy
+    if context.bindings.texts:
+        texts = {int(one): context.bindings.texts.get(int(one)) for one in found}
+        missing = [index for index, one in enumerate(found) if texts[int(one)] is None]
+    else:
+        texts, missing = {}, list(range(len(found)))
+    column = "src" if policy.dialect.spec.topics.kind == "source-address" else "topic"
+    first = rows[at[missing]] if missing else np.zeros(0, np.int64)
+    told = events.table.column(column).take(pa.array(first)).cast(pa.string()).to_pylist()
+    for index, row, text in zip(missing, first, told, strict=True):
+        cut = policy.cuts.get(policy.messages[events[Col.MESSAGE][row]], "")
+        texts[int(found[index])] = (text or "").replace(cut, "", 1) if cut else text or ""
+    return {one: text or "" for one, text in texts.items()}
+
+
+def _wild(names: dict[int, str], context: Context) -> Integers:
+    flags = wild_flags(list(names.values()), context.policy.dialect.spec.topics)
+    return np.array([one for one, wild in zip(names, flags, strict=True) if wild], np.int64)
+
+
+def _due(
+    events: Events,
+    context: Context,
+    rows: Integers,
+    number: dict[int, int],
+    matching: tuple[Integers, NDArray[np.int32]],
+) -> Integers:
+    subscriptions = context.subscriptions
+    if not len(rows) or not subscriptions.filters:
+        return np.zeros((EXPECTED, 0), np.int64)
+    found, where = np.unique(events[Col.NAME][rows], return_inverse=True)
+    topic = np.array([number[int(one)] for one in found], np.int64)[where]
+    columns = [np.ascontiguousarray(events[column][rows]) for column in (Col.TIME, Col.BROKER)]
+    tables = (*matching, subscriptions.by_filter, subscriptions.subscribers, subscriptions.first, subscriptions.changes)
+    out = np.empty((EXPECTED, 4 * len(rows) + 16), np.int64)
+    count = expect(rows, *columns, topic, *tables, out, out.shape[1])
+    if count > out.shape[1]:
+        out = np.empty((EXPECTED, count), np.int64)
+        expect(rows, *columns, topic, *tables, out, count)
+    return np.ascontiguousarray(out[:, :count])
+
+
+def _one_each(due: Integers, retained: Integers, copies: str) -> tuple[Integers, Integers]:
+    """Several filters of one subscriber: as many copies as filters, or one, as the dialect has it."""
+    key = mix(mix(due[PUBLISH], due[CLIENT]), retained)
+    _, first, where = np.unique(key, return_index=True, return_inverse=True)
+    if len(first) == due.shape[1]:
+        return due, retained
+    merged = np.ascontiguousarray(due[:, first])
+    for row in (LEAST, MOST):
+        merged[row] = 0
+        add = np.maximum if copies == "per-subscriber" else np.add
+        add.at(merged[row], where, due[row])
+    return merged, retained[first]
+
+
+def _excuse_the_absent(events: Events, context: Context, due: Integers) -> None:
+    """Who is not connected is owed nothing for certain."""
+    if not context.policy.has_sessions:
+        return
+    for at in range(due.shape[1]):
+        times, states = context.connected.get(int(due[CLIENT, at]), (np.zeros(0, np.int64), np.zeros(0, np.bool_)))
+        place = np.searchsorted(times, events[Col.TIME][due[PUBLISH, at]], "right") - 1
+        if place < 0 or not states[place]:
+            due[LEAST, at] = 0
+
+
+def _kept(events: Events, context: Context, rows: Integers, names: dict[int, str]) -> pa.Table:
+    """All messages that were to be retained: those before this part, and those in it."""
+    if context.policy.dialect.spec.broker.retained == "none":
+        return context.retained.slice(0, 0)
+    chosen = rows[events[Col.RETAIN][rows] == 1]
+    columns = (Col.NAME, Col.TOPIC, Col.PAYLOAD, Col.TIME, Col.FRAME, Col.CAPTURE, Col.BROKER)
+    numbers = [pa.array(events[column][chosen]) for column in columns]
+    texts = pa.array([names[int(one)] for one in events[Col.NAME][chosen]], pa.string())
+    return pa.concat_tables([context.retained, pa.table([*numbers, texts], schema=context.retained.schema)])
+
+
+def _retained_due(events: Events, context: Context, kept: pa.Table) -> tuple[Integers, Integers]:
+    """For each subscription the retained messages that it asks for: the last of each topic before it."""
+    policy = context.policy
+    is_subscription = np.append(policy.meaning == SUBSCRIBE, False)[events[Col.MESSAGE]]
+    rows = np.flatnonzero(is_subscription & (events[Col.SIDE] == TO_BROKER))
+    none = np.zeros((EXPECTED, 0), np.int64), np.zeros(0, np.int64)
+    if not len(kept) or not len(rows):
+        return none
+    topics = policy.dialect.spec.topics
+    texts = sorted(set(kept.column("text").to_pylist()))
+    filters = events.table.column("filter").take(pa.array(rows)).cast(pa.string()).to_pylist()
+    distinct = sorted({text for text in filters if text is not None})
+    if policy.dialect.spec.broker.retained == "exact":
+        wild = wild_flags(distinct, topics)
+        distinct = [text for text, flag in zip(distinct, wild, strict=True) if not flag]
+    by_filter = _topics_of(matches(texts, distinct, topics), texts, distinct)
+    history = _history(kept)
+    found: list[tuple[int, int, int]] = []
+    for row, text in zip(rows.tolist(), filters, strict=True):
+        for topic in by_filter.get(text or "", ()):
+            times, places = history[topic, int(events[Col.BROKER][row])] if (topic, int(events[Col.BROKER][row])) in history else ([], [])
+            at = int(np.searchsorted(times, events[Col.TIME][row])) - 1
+            if at >= 0:
+                found.append((row, int(events[Col.CLIENT][row]), places[at]))
+    if not found:
+        return none
+    table = np.array(found, np.int64).T
+    ones = np.ones(len(found), np.int64)
+    frames = events[Col.FRAME][table[0]]
+    return np.stack([table[0], table[1], ones, ones, -ones, frames]), table[2]
+
+
+def _topics_of(
+    matching: tuple[Integers, NDArray[np.int32]], texts: list[str], filters: list[str]
+) -> dict[str, list[str]]:
+    offsets, ids = matching
+    found: dict[str, list[str]] = {}
+    for at, text in enumerate(texts):
+        for one in ids[offsets[at] : offsets[at + 1]]:
+            found.setdefault(filters[one], []).append(text)
+    return found
+
+
+def _history(kept: pa.Table) -> dict[tuple[str, int], tuple[list[int], list[int]]]:
+    history: dict[tuple[str, int], tuple[list[int], list[int]]] = {}
+    for place, (text, broker, time) in enumerate(
+        zip(kept.column("text").to_pylist(), kept.column("broker").to_pylist(), kept.column("time").to_pylist(), strict=True)
+    ):
+        times, places = history.setdefault((text, broker), ([], []))
+        times.append(time)
+        places.append(place)
+    return history
+
+
+def _pair(
+    events: Events, context: Context, due: Integers, retained: Integers, kept: pa.Table, seen: Integers
+) -> tuple[Integers, Integers, Integers]:
+    """Run the matcher."""
+    cause = due[PUBLISH]
+    is_kept = retained >= 0
+    topic, payload = events[Col.TOPIC][cause], events[Col.PAYLOAD][cause]
+    if is_kept.any():
+        for name, column in (("topic", topic), ("payload", payload)):
+            column[is_kept] = kept.column(name).to_numpy()[retained[is_kept]]
+    if not context.policy.payload_is_kept:
+        payload = np.zeros_like(payload)
+    key = mix(mix(events[Col.BROKER][cause], topic), mix(payload, due[CLIENT]))
+    what = events[Col.PAYLOAD][seen] if context.policy.payload_is_kept else np.zeros(len(seen), np.int64)
+    keys = mix(mix(events[Col.BROKER][seen], events[Col.TOPIC][seen]), mix(what, events[Col.CLIENT][seen]))
+    both = np.concatenate([key, keys])
+    place = np.concatenate([cause, seen])
+    time = events[Col.TIME][place]
+    none = np.zeros(len(seen), np.int64)
+    until = np.concatenate([time[: len(cause)] + np.where(is_kept, AT_ONCE_NS, HORIZON_NS), none])
+    order = np.lexsort((place, both))
+    filled, first = np.zeros(len(cause), np.int64), np.full(len(cause), -1, np.int64)
+    answers = np.empty(len(seen), np.int64)
+    least, most = (np.concatenate([due[row], none]) for row in (LEAST, MOST))
+    match(order, both, time, least, most, until, len(cause), filled, first, answers)
+    first = np.where(first >= 0, place[first], -1)
+    return filled, first, answers
+
+
+__all__ = ["Deliveries", "deliver", "hashes", "CLIENT", "FILTER", "SINCE"]

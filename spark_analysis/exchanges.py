@@ -1,0 +1,161 @@
+"""Requests and their ACKs, in both directions: clients ask and the broker answers, and the other way round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .deliveries import Deliveries
+from .events import FROM_BROKER, NOTHING, TO_BROKER, Col, Events
+from .kernels import pairing
+from .kernels.anchoring import anchor
+from .kernels.hashing import mix
+from .kernels.pairing import PAIRED, REPLY, REQUEST, pair
+from .policy import ACK, ACK_FIRST, PUBLISH, Policy
+
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass
+class Exchanges:
+    """One direction. All arrays are as long as the events; rows that take no part have ``group`` -1 and ``role`` -1.
+
+    group    of a request the row of its first send, of an ACK that of the request it answers (-1: none)
+    kind     what it is to that: see ``kernels.pairing``
+    For first sends: ``last`` send, ``sends``, first ``ack`` (-1: none), ``acks``, ``quality``.
+    ``owed``: an ACK is due for this request. ``send_of``: for an ACK the very send that it followed.
+    """
+
+    asking: int
+    role: Integers
+    group: Integers
+    kind: Integers
+    last: Integers
+    sends: Integers
+    ack: Integers
+    acks: Integers
+    quality: Integers
+    owed: Flags
+    send_of: Integers
+
+    @property
+    def answered(self) -> Flags:
+        """Sends that an ACK came for."""
+        flags = np.zeros(len(self.role), np.bool_)
+        flags[self.send_of[self.send_of >= 0]] = True
+        return flags
+
+    def firsts(self) -> Integers:
+        """Rows of first sends."""
+        rows = np.flatnonzero(self.role == REQUEST)
+        return rows[self.group[rows] == rows]
+
+    def of_kind(self, role: int, *kinds: int) -> Integers:
+        return np.flatnonzero((self.role == role) & np.isin(self.kind, kinds))
+
+
+def exchange(events: Events, deliveries: Deliveries, asking: int) -> Exchanges:
+    """Pair what the asking side sent with what the other side answered."""
+    policy, side, message = events.policy, events[Col.SIDE], events[Col.MESSAGE]
+    may_be_answered = np.append(policy.answers.any(axis=0), False)[message]
+    is_ack = np.append(policy.meaning == ACK, False)[message]
+    owes = policy.broker_acks if asking == TO_BROKER else policy.client_acks
+    owed = np.append(owes, False)[message] & (side == asking) & _asks_for_ack(events)
+    role = np.full(len(events), -1, np.int64)
+    is_request = (side == asking) & may_be_answered
+    if asking == TO_BROKER:
+        is_request |= (side == asking) & np.append(policy.publishes, False)[message]
+    role[is_request] = REQUEST
+    role[(side == 1 - asking) & is_ack] = REPLY
+    rows = np.flatnonzero(role >= 0)
+    anchors = _anchors(events, deliveries) if asking == TO_BROKER else None
+    found = _pair(events, rows, role, owed, anchors, deliveries)
+    return Exchanges(asking, role, *found, owed, _send_of(found[0], role, rows, len(events)))
+
+
+def _asks_for_ack(events: Events) -> Flags:
+    """Where the ACK names an id, a publish without one (0) asks for none."""
+    policy = events.policy
+    if not policy.has_sessions:
+        return np.ones(len(events), np.bool_)
+    plain = np.append(policy.meaning == PUBLISH, False)[events[Col.MESSAGE]]
+    return ~plain | ~np.isin(events[Col.KEY], (0, NOTHING))
+
+
+def _anchors(events: Events, deliveries: Deliveries) -> Integers:
+    """For each ACK of the broker the publish whose forwards stand beside it."""
+    policy = events.policy
+    is_ack = np.append(policy.meaning == ACK, False)[events[Col.MESSAGE]] & (events[Col.SIDE] == FROM_BROKER)
+    publish = np.full(len(events), -3, np.int64)
+    publish[is_ack] = -2
+    publish[deliveries.seen] = deliveries.publish_of()
+    said = np.flatnonzero(publish != -3)
+    order = said[np.lexsort((said, events[Col.BROKER][said]))]
+    out = np.full(len(events), -1, np.int64)
+    place = int(policy.ack_place[PUBLISH])
+    if place:
+        anchor(order, np.ascontiguousarray(events[Col.BROKER]), publish, int(place == ACK_FIRST), out)
+    return out
+
+
+def _pair(
+    events: Events, rows: Integers, role: Integers, owed: Flags, anchors: Integers | None, deliveries: Deliveries
+) -> tuple[Integers, ...]:
+    policy = events.policy
+    table = np.empty((PAIRED, len(rows)), np.int64)
+    table[pairing.TALK] = mix(events[Col.BROKER][rows], events[Col.CLIENT][rows])
+    for column, source in _SAME.items():
+        table[column] = events[source][rows]
+    table[pairing.ROLE], table[pairing.OWED] = role[rows], owed[rows]
+    place = np.full(len(events) + 1, -1, np.int64)
+    place[rows] = np.arange(len(rows))
+    table[pairing.ANCHOR] = -1 if anchors is None else place[anchors[rows]]
+    forwarded = np.zeros(len(events), np.bool_)
+    publishes = deliveries.publish_of()
+    forwarded[publishes[publishes >= 0]] = anchors is not None and policy.ack_place[PUBLISH] > 0
+    table[pairing.FORWARDED] = forwarded[rows]
+    order = np.lexsort((np.arange(len(rows)), table[pairing.TALK]))
+    results = [np.full(len(rows), -1, np.int64) for _ in range(7)]
+    keyed = bool(policy.is_keyed[policy.meaning == ACK].any()) and _keys_tell_requests_apart(policy)
+    pair(order, table, policy.answers, policy.is_keyed, keyed, policy.resend_ns, policy.has_resends, *results)
+    return tuple(_spread(one, rows, len(events), at in (0, 2, 4)) for at, one in enumerate(results))
+
+
+_SAME = {
+    pairing.TIME: Col.TIME,
+    pairing.MESSAGE: Col.MESSAGE,
+    pairing.CONTENT: Col.CONTENT,
+    pairing.KEY: Col.KEY,
+    pairing.TOPIC: Col.TOPIC,
+    pairing.IP_ID: Col.IP_ID,
+    pairing.PAYLOAD: Col.PAYLOAD,
+}
+
+
+def _keys_tell_requests_apart(policy: Policy) -> bool:
+    """An id does; what an echo or a copy repeats is the content itself."""
+    acks = [spec for variants in policy.dialect.spec.messages.values() for spec in variants if spec.means == "ack"]
+    return any(spec.acks_by not in ("order", "echo", "copy") for spec in acks)
+
+
+def _spread(values: Integers, rows: Integers, length: int, are_rows: bool) -> Integers:
+    """From places among the paired to rows of the events."""
+    if are_rows:
+        values = np.where(values >= 0, rows[values], -1)
+    whole = np.full(length, -1, np.int64)
+    whole[rows] = values
+    return whole
+
+
+def _send_of(group: Integers, role: Integers, rows: Integers, length: int) -> Integers:
+    """For each ACK the send that it came for: the last of its group before it; -1 elsewhere."""
+    found = np.full(length, -1, np.int64)
+    among = rows[group[rows] >= 0]
+    order = among[np.lexsort((among, group[among]))]
+    is_reply = role[order] == REPLY
+    last_send = np.maximum.accumulate(np.where(is_reply, -1, np.arange(len(order))))
+    found[order[is_reply]] = order[last_send[is_reply]]
+    return found

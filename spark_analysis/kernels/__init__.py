@@ -1,0 +1,1 @@
+"""Loops over whole sessions that numpy has no word for, compiled. Pure functions of arrays; nothing is allocated."""

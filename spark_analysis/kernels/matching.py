@@ -1,0 +1,59 @@
+"""The matcher: pairs expectations with observations of the same key, in the order of the capture.
+
+An observation goes to the latest expectation before it that still lacks one, since brokers answer at once; failing
+that to the latest that may have one more. What is left over on either side is for the rules to explain.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+
+from pcap_tools.columnar.jit import i64, kernel
+
+_column = types.Array(types.int64, 1, "C")
+LOOK_BACK = 64  # expectations of one key, of which all but a few have what they need
+
+
+@kernel(_column, _column, _column, _column, _column, _column, types.int64, _column, _column, _column)
+def match(
+    order: Any,
+    key: Any,
+    time: Any,
+    least: Any,
+    most: Any,
+    until: Any,
+    expected: Any,
+    filled: Any,
+    first_seen: Any,
+    found: Any,
+) -> None:
+    """Entries 0 to `expected` are expectations, the rest observations; `order` sorts all by key, then by place.
+
+    `until`: an expectation takes nothing later than that. `filled` counts what an expectation got, `first_seen` is the
+    first entry that it got, `found` the expectation of an observation, -1 for none.
+    """
+    begin = i64(0)
+    for at in range(len(order)):
+        entry = order[at]
+        if at == 0 or key[entry] != key[order[at - 1]]:
+            begin = i64(at)
+        if entry < expected:
+            continue
+        found[entry - expected] = i64(-1)
+        spare = i64(-1)
+        for back in range(at - 1, max(begin, at - LOOK_BACK) - 1, -1):
+            other = order[back]
+            if other >= expected or time[entry] > until[other]:
+                continue
+            if filled[other] < least[other]:
+                spare = other
+                break
+            if spare < 0 and filled[other] < most[other]:
+                spare = other
+        if spare >= 0:
+            if filled[spare] == 0:
+                first_seen[spare] = entry
+            filled[spare] += 1
+            found[entry - expected] = spare

@@ -1,0 +1,200 @@
+"""Requests and ACKs of one talk (a client and a broker) in their order: which ACK answers which request.
+
+Requests that are the same come in a *group*: the first send and what repeats it. An ACK answers the oldest open group
+that it can, unless its anchor says which. `docs/checking.md` tells why.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+
+from pcap_tools.columnar.jit import i64, inlined, kernel
+
+# Columns of what is paired.
+TALK, TIME, MESSAGE, CONTENT, KEY, TOPIC, IP_ID, ROLE, ANCHOR, PAYLOAD, FORWARDED, OWED = range(12)
+PAIRED = 12
+REQUEST, REPLY = 0, 1
+
+# What a request is to its group.
+NEW, RESEND, DOUBLE, EARLY, AFTER_ACK, ACK_LOST, ALTERED = range(7)
+# What an ACK is.
+ANSWER, ANSWER_AGAIN, DOUBLED, DUPLICATE, STRAY = range(5)
+# How sure a pair is.
+NONE, EXACT, ANCHORED, RESENT, QUEUED = range(5)
+
+DOUBLE_NS = 10_000_000
+REPEATED_NS = 50_000_000  # the same again so soon after its ACK is no new request
+TWICE_NS = 100_000_000  # an ACK that comes once more comes soon
+MOST_BACK = 512
+
+_column = types.Array(types.int64, 1, "C")
+_matrix = types.Array(types.int64, 2, "C")
+_table = types.Array(types.boolean, 2, "C")
+_flags = types.Array(types.boolean, 1, "C")
+
+
+@inlined
+def is_doubled(rows: Any, one: Any, other: Any) -> bool:
+    """Whether the network made two of one: the same IP id tells, or where there is none, that it comes at once."""
+    if rows[IP_ID, one] > 0 and rows[IP_ID, other] > 0:
+        return rows[IP_ID, one] == rows[IP_ID, other] and rows[TIME, other] - rows[TIME, one] < 50 * DOUBLE_NS
+    return rows[TIME, other] - rows[TIME, one] < DOUBLE_NS
+
+
+@inlined
+def repeats(
+    rows: Any, row: Any, other: Any, last: Any, acked: Any, resend_ns: Any, keyed: Any, has_resends: Any, went_on: Any
+) -> Any:
+    """What `row` is to the group of `other`, whose last send is `last` and whose ACK came at `acked` (-1: none);
+    -1 if it is none of it. `went_on`: the sender has asked for something else in between."""
+    if rows[MESSAGE, row] != rows[MESSAGE, other]:
+        return i64(-1)
+    gap = rows[TIME, row] - rows[TIME, last]
+    same = rows[CONTENT, row] == rows[CONTENT, other] and (not keyed or rows[KEY, row] == rows[KEY, other])
+    if not same:
+        if not has_resends or acked >= 0 or rows[TOPIC, row] != rows[TOPIC, other] or rows[PAYLOAD, row] == 0:
+            return i64(-1)
+        if keyed:
+            return i64(ALTERED) if rows[KEY, row] == rows[KEY, other] and gap < 8 * resend_ns else i64(-1)
+        return i64(ALTERED) if 8 * resend_ns < 10 * gap < 13 * resend_ns else i64(-1)
+    if is_doubled(rows, last, row):
+        return i64(DOUBLE)
+    if not rows[OWED, row]:  # nobody waits for an ACK, so nobody sends it again
+        return i64(-1)
+    if acked < 0:
+        if gap > 12 * resend_ns:
+            return i64(-1)
+        return i64(EARLY) if 2 * gap < resend_ns else i64(RESEND)
+    if keyed:
+        if 10 * gap > 60 * resend_ns:
+            return i64(-1)
+        return i64(AFTER_ACK) if 10 * gap < 8 * resend_ns else i64(ACK_LOST)
+    if went_on:
+        return i64(-1)
+    if rows[TIME, row] - acked < REPEATED_NS and 10 * gap < 8 * resend_ns:
+        return i64(AFTER_ACK)
+    return i64(ACK_LOST) if has_resends and 9 * resend_ns < 10 * gap < 12 * resend_ns else i64(-1)
+
+
+@kernel(
+    _column, _matrix, _table, _flags, types.boolean, types.int64, types.boolean, _column, _column, _column, _column,
+    _column, _column, _column
+)
+def pair(
+    order: Any,
+    rows: Any,
+    answers: Any,
+    is_keyed: Any,
+    requests_keyed: Any,
+    resend_ns: Any,
+    has_resends: Any,
+    group: Any,
+    kind: Any,
+    last: Any,
+    sends: Any,
+    ack: Any,
+    acks: Any,
+    quality: Any,
+) -> None:
+    """`order` sorts rows by talk, then by place. `group` is for a request the first send of its group, for an ACK the
+    group that it answers (-1: none); `kind` says what it is to it. `last`, `sends`, `ack`, `acks`, `quality` hold for the first
+    send of each group."""
+    begin = i64(0)
+    head = i64(0)
+    for at in range(len(order)):
+        row = order[at]
+        if at == 0 or rows[TALK, row] != rows[TALK, order[at - 1]]:
+            begin = i64(at)
+            head = i64(at)
+        group[row] = i64(-1)
+        if rows[ROLE, row] == REQUEST:
+            group[row], kind[row] = row, i64(NEW)
+            last[row], sends[row], ack[row], acks[row], quality[row] = row, i64(1), i64(-1), i64(0), i64(NONE)
+            went_on = i64(-1)
+            for back in range(at - 1, max(begin, at - MOST_BACK) - 1, -1):
+                other = order[back]
+                if rows[ROLE, other] != REQUEST:
+                    continue
+                if went_on < 0:
+                    went_on = group[other]  # what it asked for last
+                if group[other] != other:
+                    continue
+                if rows[TIME, row] - rows[TIME, last[other]] > 12 * resend_ns + DOUBLE_NS:
+                    if rows[TIME, row] - rows[TIME, other] > 60 * resend_ns:
+                        break
+                    continue
+                acked = rows[TIME, ack[other]] if ack[other] >= 0 else i64(-1)
+                found = repeats(
+                    rows, row, other, last[other], acked, resend_ns, requests_keyed, has_resends, went_on != other
+                )
+                if found >= 0:
+                    group[row], kind[row] = other, found
+                    sends[other] += 1
+                    last[other] = row
+                    break
+            continue
+        # An ACK: the open groups that it may answer.
+        while head < at and (
+            rows[ROLE, order[head]] != REQUEST
+            or group[order[head]] != order[head]
+            or ack[order[head]] >= 0
+            or rows[TIME, row] - rows[TIME, last[order[head]]] > 12 * resend_ns
+        ):
+            head += 1
+        keyed = is_keyed[rows[MESSAGE, row]]
+        chosen, oldest, open_groups, anchored, silent = i64(-1), i64(-1), i64(0), False, i64(0)
+        for place in range(head, at):
+            other = order[place]
+            if rows[ROLE, other] != REQUEST or group[other] != other or ack[other] >= 0:
+                continue
+            if not answers[rows[MESSAGE, row], rows[MESSAGE, other]]:
+                continue
+            if 2 * (rows[TIME, row] - rows[TIME, last[other]]) > 3 * resend_ns:
+                continue
+            if keyed:
+                if rows[KEY, other] != rows[KEY, row]:
+                    continue
+            open_groups += 1
+            if oldest < 0:
+                oldest = other
+            if rows[ANCHOR, row] >= 0 and group[rows[ANCHOR, row]] == other:
+                chosen, anchored = other, True
+            elif not rows[FORWARDED, other]:  # else its ACK would stand beside its forwards
+                silent += 1
+                if chosen < 0:
+                    chosen = other
+        if not anchored and silent == 1 and open_groups > 1:
+            anchored = True
+        if chosen < 0:
+            chosen = oldest
+        if chosen >= 0:
+            group[row], kind[row] = chosen, i64(ANSWER)
+            ack[chosen] = row
+            acks[chosen] = i64(1)
+            if sends[chosen] > 1:
+                quality[chosen] = i64(RESENT)
+            elif keyed or open_groups == 1:
+                quality[chosen] = i64(EXACT)
+            else:
+                quality[chosen] = i64(ANCHORED) if anchored else i64(QUEUED)
+            continue
+        kind[row] = i64(STRAY)
+        for place in range(at - 1, max(begin, at - MOST_BACK) - 1, -1):
+            other = order[place]
+            if rows[ROLE, other] != REQUEST or group[other] != other or ack[other] < 0:
+                continue
+            if not answers[rows[MESSAGE, row], rows[MESSAGE, other]] or (keyed and rows[KEY, other] != rows[KEY, row]):
+                continue
+            if 2 * (rows[TIME, row] - rows[TIME, last[other]]) > 3 * resend_ns:
+                break
+            if acks[other] < sends[other] and not is_doubled(rows, ack[other], row):
+                group[row], kind[row] = other, i64(ANSWER_AGAIN)
+                acks[other] += 1
+                break
+            if group[row] < 0:
+                if is_doubled(rows, ack[other], row):
+                    group[row], kind[row] = other, i64(DOUBLED)
+                elif rows[TIME, row] - rows[TIME, ack[other]] < TWICE_NS:
+                    group[row], kind[row] = other, i64(DUPLICATE)

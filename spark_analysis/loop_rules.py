@@ -1,0 +1,194 @@
+"""X-LOOP and X-WRONG-INSTRUCTION: whether dashboards answer readings with the right instruction (``rolebyte``).
+
+A reading is a forward to a dashboard that instructs, with a whole number as its payload. The instruction is due on the
+room's topic and a word behind it, which the dialect names, before the next reading of the room. What the capture may
+have missed is not blamed on anybody: see ``_loses`` and ``_overdue``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from .context import Context
+from .events import FROM_BROKER, TO_BROKER, Col, Events
+from .findings import Findings, quoted
+from .policy import ACK, PUBLISH, SECOND
+from .rules import applies
+
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+LOOP, WRONG = "X-LOOP", "X-WRONG-INSTRUCTION"
+TOO_HOT, TOO_COLD = 30, 25
+LOWER, RAISE, GOOD = "lower_temperature", "raise_temperature", "good_job"
+INSTRUCTS = "dashboard"
+WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
+IN_TIME_NS = SECOND  # an answer may take so long: it may lie beyond the end of the capture
+DOUBLE_NS = 10_000_000  # the same again within this time is the network's doing
+QUIET_NS = SECOND // 4  # a pause: what was acknowledged at all was acknowledged before it
+QUEUED_NS = 5 * SECOND  # a dashboard that waits for an ACK may answer so much later
+
+
+@dataclass
+class _Reading:
+    """A reading, and what the dashboard said of its room before the next one: rows and words."""
+
+    row: int
+    time: int
+    value: int
+    answers: list[tuple[int, str]] = field(default_factory=list)
+    is_sure: bool = True
+
+    @property
+    def due(self) -> str:
+        return LOWER if self.value > TOO_HOT else RAISE if self.value < TOO_COLD else GOOD
+
+    def is_answered_by(self, answers: Iterable[tuple[int, str]]) -> bool:
+        return any(word == self.due for _, word in answers)
+
+
+def loop_findings(events: Events, context: Context, findings: Findings) -> None:
+    """Judge every reading of every dashboard that instructs."""
+    if applies(LOOP, events.policy) is not None:
+        return
+    instructions = _instructions(events)
+    dashboards = np.unique(events[Col.CLIENT][instructions])
+    readings = np.flatnonzero(_forwards(events) & np.isin(events[Col.CLIENT], dashboards))
+    last_words = _last_words(events)
+    is_sure = not _loses(events, context, last_words)
+    for said in _by_room(events, readings, instructions).values():
+        wrong, silent = _judge(said)
+        findings.check(LOOP, np.array([one.row for one in said], np.int64))
+        findings.check(WRONG, np.array([one.answers[0][0] for one in said if one.answers], np.int64))
+        for one in wrong:
+            _tell_wrong(findings, one, is_sure)
+        for one in silent:
+            heard = last_words.get(int(events[Col.CLIENT][one.row]), -1) > one.row
+            in_time = one.time <= context.end - IN_TIME_NS
+            _tell_silent(findings, one, is_sure and heard and in_time and not _was_missed(events, one))
+
+
+def _instructions(events: Events) -> Integers:
+    """Rows of what dashboards publish."""
+    policy = events.policy
+    named = [variants[0].sender == INSTRUCTS for variants in policy.dialect.spec.messages.values()]
+    return np.flatnonzero(_sent(events, np.array(named) & (policy.meaning == PUBLISH), TO_BROKER))
+
+
+def _forwards(events: Events) -> Flags:
+    return _sent(events, events.policy.forwards, FROM_BROKER)
+
+
+def _sent(events: Events, messages: Flags, side: int) -> Flags:
+    """Rows of these messages in this direction."""
+    chosen: Flags = np.append(messages, False)[events[Col.MESSAGE]]  # the last is for datagrams in error
+    return chosen & (events[Col.SIDE] == side)
+
+
+def _last_words(events: Events) -> dict[int, int]:
+    """The last row that each client sent: what came later may have met nobody."""
+    rows = np.flatnonzero(events[Col.SIDE] == TO_BROKER)
+    return dict(zip(events[Col.CLIENT][rows].tolist(), rows.tolist(), strict=True))
+
+
+def _loses(events: Events, context: Context, last_words: dict[int, int]) -> bool:
+    """Whether datagrams get lost: what clients were sent and their ACKs do not go together in numbers.
+
+    Counted from one pause in a client's talk to the next. A lost instruction leaves no trace of its own, so that one
+    loss anywhere makes every missing one doubtful.
+    """
+    if not events.policy.client_acks.any():
+        return True  # nothing would show it
+    forwards, acks = _forwards(events), _sent(events, events.policy.meaning == ACK, TO_BROKER)
+    rows = np.flatnonzero(forwards | acks)
+    client, time = events[Col.CLIENT][rows], events[Col.TIME][rows]
+    last = np.array([last_words.get(one, -1) for one in client.tolist()], np.int64)
+    edges = (time < context.begin + QUIET_NS) | (time > context.end - IN_TIME_NS)
+    kept = np.flatnonzero(~edges & (rows <= last))
+    if not len(kept):
+        return False
+    order = kept[np.lexsort((kept, client[kept]))]
+    pauses = (np.diff(client[order]) != 0) | (np.diff(time[order]) > QUIET_NS)
+    begins = np.append(0, np.flatnonzero(pauses) + 1)
+    return bool(np.add.reduceat(np.where(forwards[rows[order]], 1, -1), begins).any())
+
+
+def _was_missed(events: Events, one: _Reading) -> bool:
+    """Whether the broker acknowledged something of the dashboard's that the capture does not hold."""
+    end = int(np.searchsorted(events[Col.TIME], one.time + IN_TIME_NS))
+    rows = np.arange(one.row, max(end, one.row + 1))
+    rows = rows[events[Col.CLIENT][rows] == events[Col.CLIENT][one.row]]
+    policy, message, side = events.policy, events[Col.MESSAGE][rows], events[Col.SIDE][rows]
+    asked = (side == TO_BROKER) & np.append(policy.broker_acks, False)[message]
+    acked = (side == FROM_BROKER) & np.append(policy.meaning == ACK, False)[message]
+    return int(acked.sum()) > int(asked.sum())
+
+
+def _by_room(events: Events, readings: Integers, instructions: Integers) -> dict[tuple[int, str], list[_Reading]]:
+    """The readings of each dashboard and room in their order, with what was answered after each."""
+    words = tuple(events.policy.cuts.values())
+    rows = np.sort(np.concatenate([readings, instructions]))
+    is_instruction = np.isin(rows, instructions).tolist()
+    topics, payloads = (events.table.column(name).take(pa.array(rows)).to_pylist() for name in ("topic", "payload"))
+    rooms: dict[tuple[int, str], list[_Reading]] = defaultdict(list)
+    columns = (events[Col.CLIENT][rows].tolist(), events[Col.TIME][rows].tolist())
+    for row, client, time, answers, topic, payload in zip(
+        rows.tolist(), *columns, is_instruction, topics, payloads, strict=True
+    ):
+        word = next((word for word in words if topic and topic.endswith(word)), None)
+        if answers and word is not None and rooms.get((client, topic.removesuffix(word))):
+            rooms[client, topic.removesuffix(word)][-1].answers.append((row, payload or ""))
+        elif not answers and word is None and topic and WHOLE_NUMBER.fullmatch(payload or ""):
+            _take(rooms[client, topic], _Reading(row, time, int(payload)))
+    return rooms
+
+
+def _take(said: list[_Reading], reading: _Reading) -> None:
+    """One more reading, unless it is the last one over again."""
+    if not said or said[-1].value != reading.value or reading.time - said[-1].time > DOUBLE_NS:
+        said.append(reading)
+
+
+def _judge(said: list[_Reading]) -> tuple[list[_Reading], list[_Reading]]:
+    """Of one room's readings, in their order: those answered wrongly, and those not answered."""
+    wrong: list[_Reading] = []
+    silent: list[_Reading] = []
+    for one in said:
+        overdue = _overdue(silent, one)
+        if one.is_answered_by(one.answers):
+            if len(one.answers) > 1 and overdue is not None:
+                silent.remove(overdue)
+        elif not one.answers:
+            silent.append(one)
+        elif overdue is not None:
+            # What was waiting came now; the answer to this reading may wait in its turn.
+            silent.remove(overdue)
+            one.is_sure = False
+            silent.append(one)
+        else:
+            wrong.append(one)
+    return wrong, silent
+
+
+def _overdue(silent: list[_Reading], now: _Reading) -> _Reading | None:
+    """An earlier reading without an answer that one of these would fit."""
+    recent = [one for one in silent[-int(QUEUED_NS / SECOND) :] if now.time - one.time < QUEUED_NS]
+    return next((one for one in recent if one.is_answered_by(now.answers)), None)
+
+
+def _tell_wrong(findings: Findings, one: _Reading, is_sure: bool) -> None:
+    row, word = one.answers[0]
+    text = f"the instruction to the reading {one.value} is {quoted(word)} and should be {quoted(one.due)}"
+    findings.add(WRONG, row, text, [one.row], sure=is_sure and one.is_sure)
+
+
+def _tell_silent(findings: Findings, one: _Reading, is_sure: bool) -> None:
+    text = f"the dashboard gives no instruction to the reading {one.value}; {quoted(one.due)} is due"
+    findings.add(LOOP, one.row, text, sure=is_sure and one.is_sure)

@@ -1,0 +1,196 @@
+"""The checker on one part of a session: expectations, observations, pairs, rules. A pure function of two tables.
+
+Both engines run it, so both say the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .ack_rules import AckRules
+from .ack_timing import TimingSummary
+from .context import Context
+from .deliveries import Deliveries, deliver
+from .delivery_rules import LATE_NS, DeliveryRules, number_findings
+from .events import FROM_BROKER, TO_BROKER, Col, Events, with_parties
+from .exchanges import Exchanges, exchange
+from .fanout import FanoutSummary
+from .findings import Findings
+from .gathering import resolve_names
+from .kernels.expecting import CLIENT, FILTER, LEAST, PUBLISH
+from .kernels.pairing import RESENT
+try:
+    from .loop_rules import loop_findings
+except ImportError:
+    loop_findings = lambda *a: None
+from .schemas import DELIVERIES, EXCHANGES
+from .signs import read_signs
+from .wire_rules import party_findings, wire_findings
+
+Integers = NDArray[np.int64]
+QUALITIES = ("none", "exact", "anchored", "resent", "queued")
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """``counts`` by rule: checked, failed, inconclusive."""
+
+    findings: pa.Table
+    counts: dict[str, tuple[int, int, int]]
+    loss_seen: bool
+    exchanges: pa.Table
+    deliveries: pa.Table
+    publishes: int
+
+
+def check_part(events: Events, context: Context, session: str, starts_late: bool) -> PartResult:
+    with_parties(events, context.brokers.endpoints, context.brokers.hosts)
+    resolve_names(events, context)
+    findings = Findings(events, context, session)
+    deliveries = deliver(events, context)
+    asked = exchange(events, deliveries, TO_BROKER)
+    told = exchange(events, deliveries, FROM_BROKER)
+    signs = read_signs(events, context, deliveries, asked)
+    wire_findings(events, deliveries, findings)
+    party_findings(events, findings)
+    AckRules(events, context, deliveries, asked, told, signs, findings, starts_late).run()
+    rules = DeliveryRules(events, context, deliveries, asked, told, signs, findings, starts_late)
+    rules.run()
+    number_findings(events, context, findings)
+    loop_findings(events, context, findings)
+    firsts = deliveries.publishes[asked.group[deliveries.publishes] == deliveries.publishes]
+    return PartResult(
+        findings.table(),
+        findings.counts(),
+        signs.loss_seen,
+        _exchange_rows(events, findings, session, asked, told),
+        _delivery_rows(events, findings, session, rules),
+        int(findings.owned[firsts].sum()),
+    )
+
+
+def _exchange_rows(events: Events, findings: Findings, session: str, asked: Exchanges, told: Exchanges) -> pa.Table:
+    return pa.concat_tables([_exchanges(events, findings, session, one) for one in (asked, told)])
+
+
+def _exchanges(events: Events, findings: Findings, session: str, pairs: Exchanges) -> pa.Table:
+    firsts = pairs.firsts()
+    firsts = firsts[findings.owned[firsts] & (pairs.owed[firsts] | (pairs.ack[firsts] >= 0))]
+    time, ack = events[Col.TIME], pairs.ack[firsts]
+    acked, once = ack >= 0, pairs.sends[firsts] == 1
+    since_first = np.where(acked, time[ack] - time[firsts], 0)
+    since_last = np.where(acked, time[ack] - time[np.where(acked, pairs.send_of[ack], 0)], 0)
+    quality = np.where(acked, pairs.quality[firsts], 0)
+    resent = quality == RESENT
+    columns = [
+        pa.repeat(session, len(firsts)),
+        _captures(events, firsts),
+        _endpoints(events, firsts, pairs.asking == TO_BROKER),
+        events.table.column("message").take(pa.array(firsts)).cast(pa.string()).combine_chunks(),
+        pa.repeat("client" if pairs.asking == TO_BROKER else "broker", len(firsts)),
+        pa.array(events[Col.FRAME][firsts]),
+        pa.array(time[firsts]),
+        pa.array(pairs.sends[firsts].astype(np.int32)),
+        pa.array(events[Col.FRAME][pairs.last[firsts]]),
+        pa.array(events[Col.FRAME][ack], mask=~acked),
+        pa.array(time[ack], mask=~acked),
+        pa.array(since_first, mask=~acked | ~once | resent),
+        pa.array(since_last, mask=~acked),
+        pa.array(since_first, mask=~acked),
+        pa.array(np.array(QUALITIES)[quality]).cast(pa.string()),
+        pa.array(pairs.owed[firsts]),
+    ]
+    return pa.table(columns, schema=EXCHANGES)
+
+
+def _captures(events: Events, rows: Integers) -> pa.Array:
+    names = pa.array(events.captures, pa.string())
+    return names.take(pa.array(events[Col.CAPTURE][rows]))
+
+
+def _endpoints(events: Events, rows: Integers, sources: bool) -> pa.Array:
+    """The client's end of each row, as text: each distinct one is written once."""
+    host, port = ("src", "sport") if sources else ("dst", "dport")
+    found, first, where = np.unique(events[Col.SRC if sources else Col.DST][rows], return_index=True, return_inverse=True)
+    told = rows[first]
+    hosts = events.table.column(host).take(pa.array(told)).to_pylist()
+    ports = events.table.column(port).take(pa.array(told)).to_pylist()
+    texts = [f"[{one}]:{at}" if ":" in one else f"{one}:{at}" for one, at in zip(hosts, ports, strict=True)]
+    del found
+    return pa.array(texts, pa.string()).take(pa.array(where)) if len(rows) else pa.array([], pa.string())
+
+
+def _delivery_rows(events: Events, findings: Findings, session: str, rules: DeliveryRules) -> pa.Table:
+    deliveries, due = rules.deliveries, rules.deliveries.due
+    cause, first = due[PUBLISH], deliveries.first
+    mine = np.flatnonzero(findings.owned[cause])
+    cause, first = cause[mine], first[mine]
+    retained = deliveries.retained[mine] >= 0
+    came = first >= 0
+    time = events[Col.TIME]
+    latency = np.where(came, time[first] - time[cause], 0)
+    outcome = np.where(came, np.where((latency >= LATE_NS) & ~retained, "late", "delivered"), "optional").astype(object)
+    for place, at in enumerate(mine):
+        if int(at) in rules.lacks:
+            outcome[place] = rules.lacks[int(at)]
+    lacking = (deliveries.filled[mine] < due[LEAST][mine]) & ~came & (outcome == "optional")
+    outcome[lacking] = np.where(retained[lacking], "missing", "optional")
+    subscribers = rules._subscribers
+    filters = pa.array([*rules.context.subscriptions.filters, None], pa.string())
+    columns = [
+        pa.repeat(session, len(mine)),
+        _captures(events, cause),
+        pa.array(events[Col.FRAME][cause]),
+        pa.array(time[cause]),
+        _endpoints(events, cause, True),
+        _topics(events, deliveries, cause),
+        _clients(due[CLIENT][mine], subscribers),
+        filters.take(pa.array(due[FILTER][mine] % len(filters))),
+        pa.array(events[Col.FRAME][first], mask=~came),
+        pa.array(time[first], mask=~came),
+        pa.array(latency, mask=~came),
+        pa.array(retained),
+        pa.array(outcome, pa.string()),
+    ]
+    return pa.concat_tables([pa.table(columns, schema=DELIVERIES), _unexplained(events, findings, session, rules)])
+
+
+def _clients(clients: Integers, texts: dict[int, str]) -> pa.Array:
+    found, where = np.unique(clients, return_inverse=True)
+    return pa.array([texts.get(int(one)) for one in found], pa.string()).take(pa.array(where))
+
+
+def _topics(events: Events, deliveries: Deliveries, rows: Integers) -> pa.Array:
+    found, where = np.unique(events[Col.NAME][rows], return_inverse=True)
+    return pa.array([deliveries.names.get(int(one)) for one in found], pa.string()).take(pa.array(where))
+
+
+def _unexplained(events: Events, findings: Findings, session: str, rules: DeliveryRules) -> pa.Table:
+    """Forwards that were not due, one row each; the network's repetitions are left out."""
+    rows = np.array([row for row, outcome in rules.outcomes.items() if outcome != "delivered"], np.int64)
+    rows = rows[findings.owned[rows]] if len(rows) else rows
+    nothing = pa.nulls(len(rows), pa.int64())
+    columns = [
+        pa.repeat(session, len(rows)),
+        _captures(events, rows),
+        nothing,
+        nothing,
+        pa.nulls(len(rows), pa.string()),
+        pc.cast(events.table.column("topic").take(pa.array(rows)), pa.string()).combine_chunks(),
+        _endpoints(events, rows, False),
+        pa.nulls(len(rows), pa.string()),
+        pa.array(events[Col.FRAME][rows]),
+        pa.array(events[Col.TIME][rows]),
+        nothing,
+        pa.array(np.zeros(len(rows), np.bool_)),
+        pa.array([rules.outcomes[int(row)] for row in rows], pa.string()),
+    ]
+    return pa.table(columns, schema=DELIVERIES)
+
+
+__all__ = ["FanoutSummary", "PartResult", "TimingSummary", "check_part"]

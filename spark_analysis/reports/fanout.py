@@ -1,0 +1,58 @@
+"""Fan-out for people: totals, topics, filters, and filters that are of no use or do the same work twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .columns import aligned
+from .safe_text import shown
+from .text import heading
+
+if TYPE_CHECKING:
+    from ..fanout import FanoutSummary
+    from ..results import CheckResult
+
+MOST_ROWS = 20
+_TOPIC = ("topic", "publishes", "expected", "delivered", "missing", "unexpected", "subscribers")
+_FILTER = ("filter", "subscribers", "hits", "missing")
+
+
+def fanout_lines(result: CheckResult, most: int = MOST_ROWS) -> Iterator[str]:
+    """``most`` rows of each table."""
+    for number, session in enumerate(result.sessions):
+        if number:
+            yield ""
+        yield from heading(session)
+        yield from _totals(session.fanout)
+        for names, rows, total in (
+            (_TOPIC, session.fanout.topic_rows(most), len(session.fanout.topics)),
+            (_FILTER, session.fanout.filter_rows(most), len(session.fanout.filters)),
+        ):
+            if rows:
+                yield ""
+                yield from aligned(names, [[row[name] for name in names] for row in rows])
+            if total > len(rows):
+                yield f"  … and {total - len(rows):,} more (--limit)"
+        yield from _filters(session.fanout, most)
+
+
+def _totals(fanout: FanoutSummary) -> Iterator[str]:
+    totals = fanout.totals()
+    each = totals.pop("amplification")
+    yield ""
+    yield "  " + ", ".join(f"{count:,} {name}" for name, count in totals.items() if count or name in _TOPIC)
+    if each is not None:
+        yield f"  {each:,.2f} forwards for each publish"
+
+
+def _filters(fanout: FanoutSummary, most: int) -> Iterator[str]:
+    unused, pairs = fanout.unused_filters(), fanout.overlap_rows()
+    if unused:
+        more = f" and {len(unused) - most:,} more" if len(unused) > most else ""
+        yield ""
+        yield f"  subscribed to, and no message matched: {', '.join(map(shown, unused[:most]))}{more}"
+    if pairs:
+        yield ""
+        yield "  filters of one subscriber that take the same message"
+        yield from aligned(("filter", "and", "messages"), [(*row["filters"], row["count"]) for row in pairs[:most]])

@@ -1,0 +1,115 @@
+"""The verdict for people: what was judged, which rules were broken, and where to look in Wireshark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from os.path import basename
+from typing import TYPE_CHECKING
+
+from .columns import aligned
+from .display_filter import frames_filter, traffic_filter
+from .safe_text import shown
+
+if TYPE_CHECKING:
+    from ..results import CheckResult, Finding, RuleVerdict, SessionResult
+
+MOST_FINDINGS = 20  # of a rule
+MOST_NAMES = 5  # captures, brokers and reasons in one line
+UNEXERCISED = ("not exercised", "n/a")
+_LIMITS = {
+    "starts_late": "the capture begins while things go on: what was subscribed or retained before is not known",
+    "loss_seen": "datagrams are missing, lost on the way or by the capture: what was not seen may have been sent",
+}
+
+
+def check_lines(result: CheckResult, most: int = MOST_FINDINGS, verbose: bool = False) -> Iterator[str]:
+    """``most`` findings of a rule; ``verbose`` names rules that nothing put to the test, too."""
+    for number, session in enumerate(result.sessions):
+        if number:
+            yield ""
+        yield from heading(session)
+        yield f"  {_verdict(session)}"
+        yield from _rules(session.rules, verbose)
+        yield from _findings(session, most)
+
+
+def heading(session: SessionResult) -> Iterator[str]:
+    """What is judged here, and what limits the verdict."""
+    yield f"{shown(session.name)}: {_some(session.captures)}"
+    evidence = session.facts.get("evidence")
+    why = f" ({_some(evidence)})" if isinstance(evidence, list) and evidence else ""
+    broker = f"broker {_some(session.brokers)}" if session.brokers else "no broker found"
+    point = session.facts.get("point")
+    taken = f", captured at {'a' if point == 'client' else 'the'} {shown(str(point))}" if point else ""
+    yield f"  {shown(session.dialect)}{why}; {broker}; {session.datagrams:,} datagrams{taken}"
+    notes = session.facts.get("notes")
+    limits = [sentence for fact, sentence in _LIMITS.items() if session.facts.get(fact)]
+    for sentence in [*limits, *(notes if isinstance(notes, list) else [])]:
+        yield f"  note: {shown(str(sentence))}"
+
+
+def _some(names: Sequence[object]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(shown(str(name)) for name in names[:MOST_NAMES]) + more
+
+
+def _verdict(session: SessionResult) -> str:
+    tested = [rule for rule in session.rules if rule.verdict not in UNEXERCISED]
+    parts = [f"{sum(rule.verdict == name for rule in tested)} {name}" for name in ("fail", "inconclusive", "pass")]
+    return f"verdict: {session.verdict} ({len(tested)} rules put to the test: {', '.join(parts)})"
+
+
+def _rules(rules: Sequence[RuleVerdict], verbose: bool) -> Iterator[str]:
+    rows = [
+        (rule.id, rule.level, rule.verdict, rule.checked, rule.failed, rule.inconclusive)
+        for rule in rules
+        if verbose or rule.verdict not in UNEXERCISED
+    ]
+    if rows:
+        yield ""
+        yield from aligned(("rule", "level", "verdict", "checked", "failed", "inconclusive"), rows)
+
+
+def _findings(session: SessionResult, most: int) -> Iterator[str]:
+    """By rule: those that are sure first."""
+    place = {rule.id: at for at, rule in enumerate(session.rules)}
+
+    def order(finding: Finding) -> tuple[int, str]:
+        return place.get(finding.rule, len(place)), finding.rule
+
+    for _, same in groupby(sorted(session.findings, key=order), key=order):
+        found = sorted(same, key=lambda one: (one.verdict != "fail", one.time_ns, one.frame))
+        yield ""
+        for finding in found[:most]:
+            yield f"  {_finding(finding, session)}"
+        total = _total(session, found[0].rule, len(found))
+        if total > most:
+            yield f"  … and {total - most:,} more of {found[0].rule}"
+        yield from _filters(found[:most], session)
+
+
+def _total(session: SessionResult, rule: str, at_hand: int) -> int:
+    counted = sum(one.failed + one.inconclusive for one in session.rules if one.id == rule)
+    return max(counted, at_hand)
+
+
+def _finding(finding: Finding, session: SessionResult) -> str:
+    """``frame 123  A-MISSING  PUBLISH home/x is never acknowledged (frames 130, 140)``."""
+    where = f"{shown(basename(finding.capture))} " if len(session.captures) > 1 else ""
+    mark = " (cannot tell)" if finding.verdict != "fail" else "" if finding.level == "error" else f" ({finding.level})"
+    frames = ", ".join(str(frame) for frame in finding.related)
+    related = f" (frame{'s' if len(finding.related) > 1 else ''} {frames})" if frames else ""
+    return f"{where}frame {finding.frame}  {shown(finding.rule)}{mark}  {shown(finding.text)}{related}"
+
+
+def _filters(findings: Sequence[Finding], session: SessionResult) -> Iterator[str]:
+    """One filter a capture: frame numbers are each capture's own."""
+    by_capture: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_capture.setdefault(finding.capture, []).append(finding)
+    for capture, found in list(by_capture.items())[:MOST_NAMES]:
+        frames = [frame for finding in found for frame in (finding.frame, *finding.related)]
+        more = traffic_filter(found)
+        where = f" ({shown(basename(capture))})" if len(session.captures) > 1 else ""
+        yield f"  Wireshark{where}: {frames_filter(frames)}" + (f"    or: {more}" if more else "")

@@ -1,0 +1,76 @@
+"""What limits a verdict: signs that something was lost, that the broker was away, or that a datagram never came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .context import Context, Point
+from .deliveries import Deliveries
+from .events import FROM_BROKER, TO_BROKER, Col, Events
+from .exchanges import Exchanges
+from .kernels.expecting import PUBLISH
+from .kernels.pairing import ACK_LOST, REQUEST, RESEND
+
+Flags = NDArray[np.bool_]
+AWAY_NS = 400_000_000  # a broker that sends nothing for so long may have been away
+
+
+@dataclass(frozen=True)
+class Signs:
+    """
+    loss_seen   something was sent again although it had been answered, or had led to nothing at all
+    reacted     rows to which the broker visibly did something
+    silent      rows to which it did nothing, at a time when it sent nothing to anybody
+    """
+
+    loss_seen: bool
+    reacted: Flags
+    silent: Flags
+
+    def unheard(self, rows: NDArray[np.int64], point: Point) -> bool:
+        """Whether none of these sends may have come to a broker that was there."""
+        if self.reacted[rows].any():
+            return False
+        return point is not Point.BROKER or bool(self.silent[rows].all())
+
+
+def read_signs(events: Events, context: Context, deliveries: Deliveries, asked: Exchanges) -> Signs:
+    reacted = asked.answered
+    causes = deliveries.publish_of()
+    reacted[causes[causes >= 0]] = True
+    waiting = np.zeros(len(events), np.bool_)
+    waiting[deliveries.due[PUBLISH]] = True
+    demands = (asked.owed | waiting) & (events[Col.SIDE] == TO_BROKER)
+    silent = demands & ~reacted & _nothing_sent_around(events)
+    return Signs(_loss(context, asked, reacted), reacted, silent)
+
+
+def _loss(context: Context, asked: Exchanges, reacted: Flags) -> bool:
+    if len(asked.of_kind(REQUEST, ACK_LOST)):
+        return True
+    if context.point is Point.BROKER:
+        return False
+    again = asked.of_kind(REQUEST, RESEND)
+    return bool((~reacted[asked.group[again]]).any())
+
+
+def _nothing_sent_around(events: Events) -> Flags:
+    """By row: whether the broker's last word before it and the first behind it lie far apart."""
+    time, side, broker = events[Col.TIME], events[Col.SIDE], events[Col.BROKER]
+    said = side == FROM_BROKER
+    order = np.lexsort((np.arange(len(events)), broker))
+    apart = np.ones(len(events), np.bool_)
+    begins = np.flatnonzero(np.append(True, broker[order][1:] != broker[order][:-1])) if len(order) else []
+    for begin, end in zip(begins, [*begins[1:], len(order)], strict=True):
+        rows = order[begin:end]
+        times = time[rows][said[rows]]
+        if not len(times):
+            continue
+        after = np.searchsorted(times, time[rows], "right")
+        before = np.where(after > 0, times[np.maximum(after - 1, 0)], time[rows])
+        behind = times[np.minimum(after, len(times) - 1)]
+        apart[rows] = (after == len(times)) | (behind - before >= AWAY_NS)
+    return apart
