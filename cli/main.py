@@ -17,17 +17,20 @@ from cli.exit_codes import ExitCode
 
 COMMANDS = {
     "broker": "Run a broker that does it right, of any dialect.",
+    "check": "Check captures against the rules of their protocol.",
     "decode": "Decode the datagrams of captures, one line each, without Spark.",
     "demo": "Show the main job end to end on traffic made here.",
     "dialects": "List, show and check dialects: the protocols known here, and your own.",
     "dissector": "Write the Wireshark dissector, with your own dialects too.",
     "doctor": "Show what is installed, what is missing and how to get it.",
+    "fanout": "Tell to how many subscribers messages went and should have gone, by topic and by filter.",
     "generate": "Generate traffic with labelled faults: a capture of any size, or live to a broker.",
     "ingest": "Write the messages of captures, however many and large, as Parquet.",
     "lab": "Run a scenario with every node at its own address, and record it.",
     "play": "Play a sensor, actuator, dashboard or window, or a node that does both.",
     "publish": "Publish a message, resent until it is acknowledged.",
     "subscribe": "Subscribe to a filter and print what comes.",
+    "timing": "Tell how long acknowledgements and forwards take, and which never came.",
 }
 
 

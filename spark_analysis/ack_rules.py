@@ -35,6 +35,7 @@ MILLISECOND = 1_000_000
 ASTRAY_NS = 20 * MILLISECOND  # an ACK that goes astray leaves as soon as any
 BESIDE_NS = 200 * MILLISECOND  # forwards later than that say nothing about order
 ENOUGH_SENDS = 3  # that all of them are lost is no longer likely
+ENOUGH_ELSEWHERE = 4  # where not all that is seen has come to the broker
 
 
 @dataclass
@@ -86,8 +87,11 @@ class AckRules:
         self.findings.check("A-MISSING", firsts)
         if self.events.policy.has_resends:
             self.findings.check("R-MISSING", firsts)
-        for first in numbers(firsts[asked.ack[firsts] < 0]):
+        for first in numbers(firsts[(asked.ack[firsts] < 0) | (asked.sends[firsts] > ENOUGH_SENDS)]):
             if first in self._astray:
+                continue
+            if asked.ack[first] >= 0:
+                self._missing_for_long(first)
                 continue
             last, sends = int(asked.last[first]), int(asked.sends[first])
             waited = self.context.end - int(time[last])
@@ -101,6 +105,16 @@ class AckRules:
                 text = f"{self._name(first)} is not sent again after {after}, though no ACK comes"
                 long_enough = waited > 1.5 * self._resend_ns
                 self.findings.add("R-MISSING", first, text, sure=sure and long_enough)
+
+    def _missing_for_long(self, first: int) -> None:
+        """What is acknowledged in the end may be another request of the same content: what came before has no ACK."""
+        sends = self._sends(first)
+        answered = np.flatnonzero(self.asked.answered[sends])
+        run = sends[: int(answered[0])] if len(answered) else sends
+        enough = ENOUGH_SENDS if self.context.point is Point.BROKER else ENOUGH_ELSEWHERE
+        if len(run) > enough:
+            text = f"{self._name(first)} is sent {len(run)} times before an ACK comes"
+            self.findings.add("A-MISSING", first, text, numbers(run))
 
     def _is_sure(self, first: int, sends: int) -> bool:
         """Whether the broker got the request and was there."""
@@ -192,7 +206,7 @@ class AckRules:
             return False
         last = int(before[-1])
         is_ack = events[Col.MESSAGE][last] >= 0 and events.policy.meaning[events[Col.MESSAGE][last]] == ACK
-        return bool(is_ack and events[Col.TIME][row] - events[Col.TIME][last] < SECOND)
+        return bool(is_ack and events[Col.TIME][row] - events[Col.TIME][last] < ASTRAY_NS // 4)
 
     def _order(self) -> None:
         """ACK and forwards of one publish: which comes first."""
@@ -201,6 +215,7 @@ class AckRules:
         sends = self.asked.send_of[acks]
         meaning = self.events.policy.meaning[self.events[Col.MESSAGE][sends]]
         wanted = place[meaning] > 0
+        wanted &= self.events[Col.TIME][acks] - self.events[Col.TIME][sends] < BESIDE_NS
         acks, sends, meaning = acks[wanted], sends[wanted], meaning[wanted]
         first, last = self._forwards_beside()
         if self.context.point is Point.CLIENT:
@@ -302,10 +317,10 @@ class AckRules:
     def _stray_of_client(self, row: int) -> None:
         told, time = self.told, self.events[Col.TIME]
         first = int(told.group[row])
-        if first >= 0 and time[row] - time[told.ack[first]] < 10 * MILLISECOND:
-            return  # the network may have doubled what it answers
         if self._answers_an_ack(row, FROM_BROKER):
-            self.findings.add("A-ACK-OF-ACK", row, f"{self.events.client(row)} acknowledges an ACK")
+            # Where the network doubles, it may as well have doubled what this answers.
+            sure = first < 0 or not self.signs.doubles_seen
+            self.findings.add("A-ACK-OF-ACK", row, f"{self.events.client(row)} acknowledges an ACK", sure=sure)
         elif told.kind[row] == STRAY:
             may_precede = self._may_precede(row)
             text = f"{self._name(row)} of {self.events.client(row)} answers nothing that the broker sent"

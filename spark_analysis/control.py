@@ -17,6 +17,7 @@ from .events import FROM_BROKER, NOTHING, TO_BROKER, Col, Events
 from .kernels.answering import first_answers
 from .kernels.hashing import hash_of, mix
 from .policy import ACK, CREATE, SUBSCRIBE, UNSUBSCRIBE, Policy
+from .schemas import SUBSCRIPTIONS
 
 Integers = NDArray[np.int64]
 UNANSWERED = -1
@@ -106,6 +107,26 @@ class Subscriptions:
     by_filter: Integers  # offsets into subscribers
     first: Integers
     changes: Integers  # (TIME, LEAST, MOST, FRAME, ENDED), sorted by time within a subscriber
+
+
+def subscription_rows(subscriptions: Subscriptions, session: str) -> pa.Table:
+    """From when to when each stood, as far as the capture tells."""
+    rows = []
+    for who, client in enumerate(subscriptions.texts):
+        text = subscriptions.filters[int(subscriptions.subscribers[2, who])]
+        since: tuple[int, int] | None = None
+        for time, _, most, frame, ended in subscriptions.changes[
+            :, subscriptions.first[who] : subscriptions.first[who + 1]
+        ].T.tolist():
+            if since is None and most:
+                since = frame, time
+            elif since is not None and ended:
+                rows.append((session, client, text, *since, frame, time))
+                since = None
+        if since is not None:
+            rows.append((session, client, text, *since, None, None))
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(SUBSCRIPTIONS)
+    return pa.table([pa.array(list(one), kind.type) for one, kind in zip(columns, SUBSCRIPTIONS, strict=True)], SUBSCRIPTIONS)
 
 
 @dataclass

@@ -167,7 +167,8 @@ def _messages(table: pa.Table, policy: Policy) -> Integers:
     """Numbers of messages; those in error have none."""
     values = table.column("message").combine_chunks()
     coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-    words = [*(policy.code(word) for word in coded.dictionary.to_pylist()), -1]
+    codes_of = {name: at for at, name in enumerate(policy.messages)}  # other dialects' words are among them
+    words = [*(codes_of.get(word, -1) for word in coded.dictionary.to_pylist()), -1]
     codes = coded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
     numbers = np.array(words, np.int64)[codes]
     wrong = ~pc.is_null(table.column("error")).to_numpy()

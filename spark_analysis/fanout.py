@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .filter_overlap import PAIRS, overlaps
-from .schemas import DELIVERIES, PUBLISHES, SUBSCRIPTIONS
+from .schemas import DELIVERIES, PUBLISHES
 from .tallies import OTHER, folded, last_kept, merged, run_starts
 
 Row = dict[str, Any]
@@ -60,17 +60,21 @@ class FanoutSummary:
 
     @classmethod
     def of(
-        cls, deliveries: pa.Table, publishes: pa.Table | int = 0, subscriptions: pa.Table | None = None
+        cls,
+        deliveries: pa.Table,
+        publishes: pa.Table | int = 0,
+        subscriptions: pa.Table | Sequence[str] = (),
     ) -> FanoutSummary:
         """From rows of ``schemas.DELIVERIES``, ``PUBLISHES`` and ``SUBSCRIPTIONS`` of one session.
 
-        Publishes and subscriptions may be given with any part, or in one of their own: they just add up. Where only
-        the number of publishes is told, those of a topic are those that were due to somebody.
+        Publishes add up over parts; subscriptions may be given with one part or with all. Where only the number of
+        publishes is told, those of a topic are those that were due to somebody; where only the names of subscribed
+        filters are, the subscribers of a filter are those.
         """
         by_topic = publishes if isinstance(publishes, pa.Table) else None
         rows = _counted(deliveries, count_publishes=by_topic is None)
         published = _published(by_topic if by_topic is not None else PUBLISHES.empty_table())
-        subscribed = _subscribed(subscriptions if subscriptions is not None else SUBSCRIPTIONS.empty_table())
+        subscribed = _subscribed(subscriptions)
         by_filter = rows.filter(pc.is_valid(rows.column("filter")))
         due = rows.filter(pc.and_(pc.equal(rows.column("due"), 1), pc.is_valid(rows.column("subscriber"))))
         return cls.merged(
@@ -79,7 +83,7 @@ class FanoutSummary:
                     pa.concat_tables([rows.select(_TOPICS.names), published]),
                     pa.concat_tables([table.select(_FILTERS.names) for table in (by_filter, subscribed)]),
                     due.select(_TOPIC_LINKS.names),
-                    pa.concat_tables([table.select(_FILTER_LINKS.names) for table in (by_filter, subscribed)]),
+                    _known_links(by_filter, subscribed),
                     overlaps(deliveries),
                     publishes if isinstance(publishes, int) else int(published.column("publishes").to_numpy().sum()),
                 )
@@ -180,12 +184,20 @@ def _published(publishes: pa.Table) -> pa.Table:
     return pa.table([columns[0].fill_null("?"), *columns[1:]], schema=_TOPICS)
 
 
-def _subscribed(subscriptions: pa.Table) -> pa.Table:
+def _subscribed(subscriptions: pa.Table | Sequence[str]) -> pa.Table:
     """As rows of filters that nothing has hit."""
-    table = subscriptions.select(["filter", "subscriber"]).cast(_FILTER_LINKS)
+    if not isinstance(subscriptions, pa.Table):
+        names = pa.array(subscriptions, pa.string())
+        subscriptions = pa.table([names, pa.nulls(len(names), pa.string())], schema=_FILTER_LINKS)
+    table = subscriptions.select(_FILTER_LINKS.names).cast(_FILTER_LINKS)
     for name in _FILTER_COUNTS:
         table = table.append_column(name, pa.array(np.zeros(len(table), np.int64)))
     return table.filter(pc.is_valid(table.column("filter")))
+
+
+def _known_links(*tables: pa.Table) -> pa.Table:
+    links = pa.concat_tables([table.select(_FILTER_LINKS.names) for table in tables])
+    return links.filter(pc.is_valid(links.column("subscriber")))
 
 
 def _shown(counts: Row) -> Row:

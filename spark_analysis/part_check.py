@@ -5,6 +5,7 @@ Both engines run it, so both say the same.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,22 +14,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .ack_rules import AckRules
-from .ack_timing import TimingSummary
 from .context import Context
 from .deliveries import Deliveries, deliver
 from .delivery_rules import LATE_NS, DeliveryRules, number_findings
 from .events import FROM_BROKER, TO_BROKER, Col, Events, with_parties
 from .exchanges import Exchanges, exchange
-from .fanout import FanoutSummary
 from .findings import Findings
 from .gathering import resolve_names
 from .kernels.expecting import CLIENT, FILTER, LEAST, PUBLISH
 from .kernels.pairing import RESENT
-try:
-    from .loop_rules import loop_findings
-except ImportError:
-    loop_findings = lambda *a: None
-from .schemas import DELIVERIES, EXCHANGES
+from .loop_rules import loop_findings
+from .schemas import DELIVERIES, EXCHANGES, PUBLISHES
 from .signs import read_signs
 from .wire_rules import party_findings, wire_findings
 
@@ -45,7 +41,16 @@ class PartResult:
     loss_seen: bool
     exchanges: pa.Table
     deliveries: pa.Table
-    publishes: int
+    published: pa.Table
+
+    def without_rows(self, limit: int) -> PartResult:
+        """As a task sends it home: some findings of each rule, no tables of the size of the traffic."""
+        rules = self.findings.column("rule").to_pylist()
+        seen: Counter[str] = Counter()
+        kept = [seen.update((rule,)) or seen[rule] <= limit for rule in rules]
+        findings = self.findings.filter(pa.array(kept, pa.bool_()))
+        none = EXCHANGES.empty_table(), DELIVERIES.empty_table(), PUBLISHES.empty_table()
+        return PartResult(findings, self.counts, self.loss_seen, *none)
 
 
 def check_part(events: Events, context: Context, session: str, starts_late: bool) -> PartResult:
@@ -63,15 +68,22 @@ def check_part(events: Events, context: Context, session: str, starts_late: bool
     rules.run()
     number_findings(events, context, findings)
     loop_findings(events, context, findings)
-    firsts = deliveries.publishes[asked.group[deliveries.publishes] == deliveries.publishes]
     return PartResult(
         findings.table(),
         findings.counts(),
         signs.loss_seen,
         _exchange_rows(events, findings, session, asked, told),
         _delivery_rows(events, findings, session, rules),
-        int(findings.owned[firsts].sum()),
+        _published(events, findings, deliveries, asked),
     )
+
+
+def _published(events: Events, findings: Findings, deliveries: Deliveries, asked: Exchanges) -> pa.Table:
+    """How often each topic was published; what was sent again counts once."""
+    rows = deliveries.publishes
+    firsts = rows[(asked.group[rows] == rows) & findings.owned[rows]]
+    found, counts = np.unique(events[Col.NAME][firsts], return_counts=True)
+    return pa.table([[deliveries.names[int(one)] for one in found], counts], schema=PUBLISHES)
 
 
 def _exchange_rows(events: Events, findings: Findings, session: str, asked: Exchanges, told: Exchanges) -> pa.Table:
@@ -192,5 +204,3 @@ def _unexplained(events: Events, findings: Findings, session: str, rules: Delive
     ]
     return pa.table(columns, schema=DELIVERIES)
 
-
-__all__ = ["FanoutSummary", "PartResult", "TimingSummary", "check_part"]

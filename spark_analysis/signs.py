@@ -12,7 +12,7 @@ from .deliveries import Deliveries
 from .events import FROM_BROKER, TO_BROKER, Col, Events
 from .exchanges import Exchanges
 from .kernels.expecting import PUBLISH
-from .kernels.pairing import ACK_LOST, REQUEST, RESEND
+from .kernels.pairing import ACK_LOST, DOUBLE, DOUBLED, REPLY, REQUEST, RESEND
 
 Flags = NDArray[np.bool_]
 AWAY_NS = 400_000_000  # a broker that sends nothing for so long may have been away
@@ -22,11 +22,13 @@ AWAY_NS = 400_000_000  # a broker that sends nothing for so long may have been a
 class Signs:
     """
     loss_seen   something was sent again although it had been answered, or had led to nothing at all
+    doubles_seen  the network made two of one
     reacted     rows to which the broker visibly did something
     silent      rows to which it did nothing, at a time when it sent nothing to anybody
     """
 
     loss_seen: bool
+    doubles_seen: bool
     reacted: Flags
     silent: Flags
 
@@ -45,7 +47,8 @@ def read_signs(events: Events, context: Context, deliveries: Deliveries, asked: 
     waiting[deliveries.due[PUBLISH]] = True
     demands = (asked.owed | waiting) & (events[Col.SIDE] == TO_BROKER)
     silent = demands & ~reacted & _nothing_sent_around(events)
-    return Signs(_loss(context, asked, reacted), reacted, silent)
+    doubles = len(asked.of_kind(REQUEST, DOUBLE)) > 0 or len(asked.of_kind(REPLY, DOUBLED)) > 0
+    return Signs(_loss(context, asked, reacted), doubles, reacted, silent)
 
 
 def _loss(context: Context, asked: Exchanges, reacted: Flags) -> bool:

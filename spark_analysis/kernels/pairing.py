@@ -26,6 +26,7 @@ NONE, EXACT, ANCHORED, RESENT, QUEUED = range(5)
 
 DOUBLE_NS = 10_000_000
 REPEATED_NS = 50_000_000  # the same again so soon after its ACK is no new request
+FRESH_NS = 50_000_000  # what was sent so lately is more likely answered now than what was sent long ago
 TWICE_NS = 100_000_000  # an ACK that comes once more comes soon
 MOST_BACK = 512
 
@@ -144,31 +145,30 @@ def pair(
         ):
             head += 1
         keyed = is_keyed[rows[MESSAGE, row]]
-        chosen, oldest, open_groups, anchored, silent = i64(-1), i64(-1), i64(0), False, i64(0)
+        chosen, open_groups, silent, anchored = i64(-1), i64(0), i64(0), False
+        rank = i64(0)
         for place in range(head, at):
             other = order[place]
             if rows[ROLE, other] != REQUEST or group[other] != other or ack[other] >= 0:
                 continue
             if not answers[rows[MESSAGE, row], rows[MESSAGE, other]]:
                 continue
-            if 2 * (rows[TIME, row] - rows[TIME, last[other]]) > 3 * resend_ns:
+            age = rows[TIME, row] - rows[TIME, last[other]]
+            if 2 * age > 3 * resend_ns or (keyed and rows[KEY, other] != rows[KEY, row]):
                 continue
-            if keyed:
-                if rows[KEY, other] != rows[KEY, row]:
-                    continue
             open_groups += 1
-            if oldest < 0:
-                oldest = other
-            if rows[ANCHOR, row] >= 0 and group[rows[ANCHOR, row]] == other:
-                chosen, anchored = other, True
-            elif not rows[FORWARDED, other]:  # else its ACK would stand beside its forwards
-                silent += 1
-                if chosen < 0:
-                    chosen = other
-        if not anchored and silent == 1 and open_groups > 1:
+            # Best is the one that the anchor names; then one without forwards, beside which its ACK would stand; then
+            # a fresh one, since answers come at once; and of equals the oldest.
+            mine = rows[ANCHOR, row] >= 0 and group[rows[ANCHOR, row]] == other
+            alone = not rows[FORWARDED, other]
+            silent += i64(alone)
+            worth = i64(1) + 2 * i64(alone) + i64(age <= FRESH_NS)
+            if mine:
+                worth, anchored = i64(8), True
+            if worth > rank:
+                chosen, rank = other, worth
+        if silent == 1 and rank >= 3 and open_groups > 1:
             anchored = True
-        if chosen < 0:
-            chosen = oldest
         if chosen >= 0:
             group[row], kind[row] = chosen, i64(ANSWER)
             ack[chosen] = row

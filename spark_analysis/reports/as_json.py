@@ -1,4 +1,4 @@
-"""Results as objects for ``json.dumps``: what `check`, `timing` and `fanout` print with ``--format json``."""
+"""Results as objects for ``json.dumps``: what `check --format json` prints, and what is the same in other reports."""
 
 from __future__ import annotations
 
@@ -27,45 +27,12 @@ def check_object(result: CheckResult, most: int = MOST_FINDINGS) -> dict[str, An
             "findings": findings,
             "findings_total": session.findings_total,
         }
-        sessions.append(_named(session) | judged)
-    return _whole(result, sessions)
+        sessions.append(named(session) | judged)
+    return whole_object(result, sessions)
 
 
-def timing_object(result: CheckResult) -> dict[str, Any]:
-    sessions = []
-    for session in result.sessions:
-        timing = session.timing
-        rows = timing.rows()
-        told = {
-            "kinds": timing.kinds(),
-            "rows": rows,
-            "rows_total": len(timing.groups),
-            "forward": timing.forward_latency(),
-            "retained": timing.forward_latency(retained=True),
-            "bucket_ns": timing.width_ns,
-            "over_time": timing.over_time(),
-        }
-        sessions.append(_named(session) | told)
-    return _whole(result, sessions)
-
-
-def fanout_object(result: CheckResult) -> dict[str, Any]:
-    sessions = []
-    for session in result.sessions:
-        fanout = session.fanout
-        told = {
-            "topics": fanout.topic_rows(),
-            "topics_total": len(fanout.topics),
-            "filters": fanout.filter_rows(),
-            "filters_total": len(fanout.filters),
-            "unused_filters": fanout.unused_filters(),
-            "overlap": fanout.overlap_rows(),
-        }
-        sessions.append(_named(session) | fanout.totals() | told)
-    return _whole(result, sessions)
-
-
-def _named(session: SessionResult) -> dict[str, Any]:
+def named(session: SessionResult) -> dict[str, Any]:
+    """Which session it is."""
     return {
         "name": session.name,
         "captures": session.captures,
@@ -79,8 +46,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return asdict(finding) | {"related": list(finding.related)}
 
 
-def _whole(result: CheckResult, sessions: list[dict[str, Any]]) -> dict[str, Any]:
-    """Captures that could not be read at all make the result partial, too."""
+def whole_object(result: CheckResult, sessions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of the sessions' objects. Captures that could not be read at all make the result partial, too."""
     whole: dict[str, Any] = all_shown({"sessions": sessions, "partial": troubles(result)})
     return whole
 

@@ -1,10 +1,11 @@
-"""Fan-out for people: totals, topics, filters, and filters that are of no use or do the same work twice."""
+"""Fan-out for people and programs: totals, topics, filters, and filters that are of no use or do the work twice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from .as_json import named, whole_object
 from .columns import aligned
 from .safe_text import shown
 from .text import heading
@@ -18,7 +19,7 @@ _TOPIC = ("topic", "publishes", "expected", "delivered", "missing", "unexpected"
 _FILTER = ("filter", "subscribers", "hits", "missing")
 
 
-def fanout_lines(result: CheckResult, most: int = MOST_ROWS) -> Iterator[str]:
+def lines(result: CheckResult, most: int = MOST_ROWS) -> Iterator[str]:
     """``most`` rows of each table."""
     for number, session in enumerate(result.sessions):
         if number:
@@ -35,6 +36,22 @@ def fanout_lines(result: CheckResult, most: int = MOST_ROWS) -> Iterator[str]:
             if total > len(rows):
                 yield f"  … and {total - len(rows):,} more (--limit)"
         yield from _filters(session.fanout, most)
+
+
+def as_object(result: CheckResult) -> dict[str, Any]:
+    """For ``json.dumps``. ``topics_total`` and ``filters_total`` tell how many there are; the first are shown."""
+    return whole_object(result, [named(session) | _session(session.fanout) for session in result.sessions])
+
+
+def _session(fanout: FanoutSummary) -> dict[str, Any]:
+    return fanout.totals() | {
+        "topics": fanout.topic_rows(),
+        "topics_total": len(fanout.topics),
+        "filters": fanout.filter_rows(),
+        "filters_total": len(fanout.filters),
+        "unused_filters": fanout.unused_filters(),
+        "overlap": fanout.overlap_rows(),
+    }
 
 
 def _totals(fanout: FanoutSummary) -> Iterator[str]:

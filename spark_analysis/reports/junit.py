@@ -7,7 +7,7 @@ was found. What the capture cannot tell, or gave no occasion for, is skipped.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from xml.etree.ElementTree import Element, SubElement, indent, tostring  # noqa: S405  (written only)
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ..rules import RULES
 from .as_json import troubles

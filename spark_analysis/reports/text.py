@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 MOST_FINDINGS = 20  # of a rule
 MOST_NAMES = 5  # captures, brokers and reasons in one line
 UNEXERCISED = ("not exercised", "n/a")
-_LIMITS = {
-    "starts_late": "the capture begins while things go on: what was subscribed or retained before is not known",
-    "loss_seen": "datagrams are missing, lost on the way or by the capture: what was not seen may have been sent",
-}
 
 
 def check_lines(result: CheckResult, most: int = MOST_FINDINGS, verbose: bool = False) -> Iterator[str]:
@@ -40,12 +36,9 @@ def heading(session: SessionResult) -> Iterator[str]:
     evidence = session.facts.get("evidence")
     why = f" ({_some(evidence)})" if isinstance(evidence, list) and evidence else ""
     broker = f"broker {_some(session.brokers)}" if session.brokers else "no broker found"
-    point = session.facts.get("point")
-    taken = f", captured at {'a' if point == 'client' else 'the'} {shown(str(point))}" if point else ""
-    yield f"  {shown(session.dialect)}{why}; {broker}; {session.datagrams:,} datagrams{taken}"
+    yield f"  {shown(session.dialect)}{why}; {broker}; {session.datagrams:,} datagrams"
     notes = session.facts.get("notes")
-    limits = [sentence for fact, sentence in _LIMITS.items() if session.facts.get(fact)]
-    for sentence in [*limits, *(notes if isinstance(notes, list) else [])]:
+    for sentence in notes if isinstance(notes, list) else ():
         yield f"  note: {shown(str(sentence))}"
 
 

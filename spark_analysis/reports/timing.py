@@ -1,14 +1,16 @@
-"""Timing for people: ACKs by kind of request and by client, and the broker's latency."""
+"""Timing for people and programs: ACKs by kind of request and by client, and the broker's latency."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .as_json import named, whole_object
 from .columns import aligned
 from .text import heading
 
 if TYPE_CHECKING:
+    from ..ack_timing import TimingSummary
     from ..results import CheckResult, SessionResult
 
 MOST_CLIENTS = 20
@@ -16,7 +18,7 @@ _COUNTS = ("requests", "acked", "unacked", "resent", "sends")
 _PERCENTILES = ("min", "p50", "p90", "p99", "max")
 
 
-def timing_lines(result: CheckResult, most: int = MOST_CLIENTS) -> Iterator[str]:
+def lines(result: CheckResult, most: int = MOST_CLIENTS) -> Iterator[str]:
     """``most`` rows by client, those with most requests."""
     for number, session in enumerate(result.sessions):
         if number:
@@ -25,6 +27,23 @@ def timing_lines(result: CheckResult, most: int = MOST_CLIENTS) -> Iterator[str]
         yield from _acks(session, most)
         yield from _latency("publish to forward", session.timing.forward_latency())
         yield from _latency("subscription to retained message", session.timing.forward_latency(retained=True))
+
+
+def as_object(result: CheckResult) -> dict[str, Any]:
+    """For ``json.dumps``. ``rows_total`` tells how many rows there are where only the first are shown."""
+    return whole_object(result, [named(session) | _session(session.timing) for session in result.sessions])
+
+
+def _session(timing: TimingSummary) -> dict[str, Any]:
+    return {
+        "kinds": timing.kinds(),
+        "rows": timing.rows(),
+        "rows_total": len(timing.groups),
+        "forward": timing.forward_latency(),
+        "retained": timing.forward_latency(retained=True),
+        "bucket_ns": timing.width_ns,
+        "over_time": timing.over_time(),
+    }
 
 
 def _acks(session: SessionResult, most: int) -> Iterator[str]:

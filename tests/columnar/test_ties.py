@@ -57,6 +57,9 @@ BY_HAND: list[tuple[str, str, int | None, int | None, int | None]] = [
     ("wide", "01 74656d70 ffffffffffffffff 7fffffff 78", TEMP_HASHED, -1, (1 << 31) - 1),
     ("wide", "02 74656d70 0000000000000001 80000000 78", TEMP_HASHED, 1, None),
     ("wide", "03", None, None, None),
+    ("absent", "01 05 0006 0007", 5, 6, 7),
+    ("absent", "01 05", 5, None, None),
+    ("absent", "01", None, None, None),
     ("boxed", "01 74656d70", 0x4277271F6904E7FA, None, None),
     ("boxed", "02 05 0174656d70", 0x4277271F6904E7FA, None, None),
 ]
@@ -83,6 +86,16 @@ OWN = {
         messages.PUBLISH = { when = { type = 1 }, means = "publish" }
         messages.ACK     = { when = { type = 2 }, means = "ack", acks = "any", acks_by = "id" }
         messages.PING    = { when = { type = 3 }, header = false, layout = ["type"] }
+        topics = { kind = "number", number = "number" }
+        broker = { subscriber_port = "port" }""",
+    "absent": """
+        header = ["type", "id", "number", "port"]
+        fields.type   = { kind = "uint", size = 1 }
+        fields.id     = { kind = "uint", size = 1 }
+        fields.number = { kind = "uint", size = 2 }
+        fields.port   = { kind = "uint", size = 2 }
+        messages.PUBLISH = { when = { type = 1 }, means = "publish", optional_from = "id" }
+        messages.ACK     = { when = { type = 2 }, means = "ack", acks = "any", acks_by = "id" }
         topics = { kind = "number", number = "number" }
         broker = { subscriber_port = "port" }""",
     "boxed": """

@@ -100,6 +100,14 @@ def test_rows_by_filter_and_filters_that_nothing_hits() -> None:
         {"filter": "never", "hits": 0, "missing": 0, "subscribers": 1},
     ]
     assert summary.unused_filters() == ["never"]
+    by_names = FanoutSummary.of(deliveries(*rows), 3, ("a*", "a", "o", "never"))
+    assert by_names.unused_filters() == ["never"]
+    assert {row["filter"]: row["subscribers"] for row in by_names.filter_rows()} == {
+        "a*": 1,
+        "a": 1,
+        "o": 1,
+        "never": 0,
+    }
 
 
 def test_overlap_counts_pairs_of_one_publish_and_one_subscriber() -> None:

@@ -1,0 +1,102 @@
+"""What `check`, `timing` and `fanout` share: options, the run of the checker, what they say on stderr, exit codes."""
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from cli.exit_codes import ExitCode
+
+Sources = Annotated[
+    list[str],
+    typer.Argument(metavar="SOURCE...", help="Captures (pcap or pcapng, also gzipped), folders, globs, URIs, Parquet."),
+]
+DialectNames = Annotated[
+    list[str] | None,
+    typer.Option("--dialect", metavar="NAME|FILE.toml", help="Only this dialect (may be repeated); else detected."),
+]
+Ports = Annotated[list[int] | None, typer.Option("--port", help="One more UDP port on which the dialect runs.")]
+Brokers = Annotated[
+    list[str] | None,
+    typer.Option("--broker", metavar="HOST[:PORT]", help="Who the broker is (may be repeated); else found out."),
+]
+Merge = Annotated[bool, typer.Option("--merge", help="All captures of this call are one session.")]
+Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark's master (all cores of this machine).")]
+
+
+class Engine(StrEnum):
+    AUTO = "auto"
+    SPARK = "spark"
+    LOCAL = "local"
+
+
+EngineChoice = Annotated[
+    Engine, typer.Option("--engine", help="Spark, or this process alone; auto: Spark where there is much to read.")
+]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be checked, and how; the options above."""
+
+    sources: list[str]
+    dialect: list[str] | None
+    port: list[int] | None
+    broker: list[str] | None
+    merge: bool
+    engine: Engine
+    master: str | None
+
+
+def run_check(asked: Asked, rules: tuple[str, ...] = (), most_findings: int = 1_000) -> Any:
+    """The result, once what could not be read is told on stderr."""
+    from spark_analysis.check import check
+    from spark_analysis.planning import wanted_dialects
+
+    result = check(
+        asked.sources,
+        dialects=wanted_dialects(asked.dialect, asked.port or ()),
+        brokers=tuple(asked.broker or ()),
+        merge=asked.merge,
+        engine=asked.engine.value,
+        rules=rules,
+        limit=most_findings,
+        master=asked.master,
+        stage=_stages,
+    )
+    _tell(result)
+    return result
+
+
+def _stages(spark: Any) -> Callable[[str], AbstractContextManager[None]]:
+    """How far each job of Spark's is, on a terminal."""
+    from spark_analysis.progress import task_progress
+
+    if not sys.stderr.isatty():
+        return lambda label: nullcontext()
+    return lambda label: task_progress(spark, label, sys.stderr)
+
+
+def _tell(result: Any) -> None:
+    from spark_analysis.reports.as_json import troubles
+    from spark_analysis.reports.safe_text import shown
+
+    for sentence in troubles(result):
+        typer.echo(shown(sentence), err=True)
+    if not was_judged(result):
+        typer.echo("no datagram of a dialect that was looked for; name yours with --dialect FILE.toml", err=True)
+
+
+def was_judged(result: Any) -> bool:
+    return any(session.datagrams for session in result.sessions)
+
+
+def exit_code(result: Any) -> ExitCode:
+    """How well the input could be read: nothing judged is never a pass."""
+    if not was_judged(result):
+        return ExitCode.UNREADABLE
+    return ExitCode.PARTIAL if result.partial or result.failed else ExitCode.CLEAN

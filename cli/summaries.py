@@ -1,0 +1,59 @@
+"""The commands that sum up what the checker has paired, `timing` and `fanout`: one form, another report each."""
+
+import json
+from enum import StrEnum
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from cli.app import new_app
+from cli.checking import (
+    Asked,
+    Brokers,
+    DialectNames,
+    Engine,
+    EngineChoice,
+    Master,
+    Merge,
+    Ports,
+    Sources,
+    exit_code,
+    run_check,
+)
+
+EXIT_CODES = """Exit code: 0 all was read, 3 nothing could be read or no datagram is in a known dialect, 4 a capture is
+damaged or one of several could not be read (what was read is told)."""
+
+
+class Format(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+def summary_app(name: str, summary: str) -> typer.Typer:
+    """The command of this name. Its report is ``spark_analysis.reports.<name>``: ``lines`` and ``as_object``."""
+    app = new_app()
+
+    @app.command(name, help=f"{summary}\n\n{EXIT_CODES}", epilog=f"Example: topicshark {name} capture.pcap")
+    def tell(
+        sources: Sources,
+        dialect: DialectNames = None,
+        port: Ports = None,
+        broker: Brokers = None,
+        merge: Merge = False,
+        engine: EngineChoice = Engine.AUTO,
+        output: Annotated[Format, typer.Option("--format", help="For people or programs.")] = Format.TEXT,
+        limit: Annotated[int, typer.Option(min=0, metavar="N", help="Rows of a table shown in text.")] = 20,
+        master: Master = None,
+    ) -> None:
+        report = import_module(f"spark_analysis.reports.{name}")
+        result = run_check(Asked(sources, dialect, port, broker, merge, engine, master), most_findings=0)
+        if output is Format.JSON:
+            typer.echo(json.dumps(report.as_object(result), ensure_ascii=False, indent=2))
+        else:
+            for line in report.lines(result, limit):
+                typer.echo(line)
+        raise typer.Exit(exit_code(result))
+
+    return app

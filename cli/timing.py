@@ -1,0 +1,5 @@
+"""`topicshark timing`: how long acknowledgements take, by client and kind of request, and forwards."""
+
+from cli.summaries import summary_app
+
+app = summary_app("timing", "Tell how long acknowledgements and forwards take, and which never came.")

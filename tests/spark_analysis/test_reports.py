@@ -1,0 +1,338 @@
+"""Reports of hand-made results: what people read, what programs parse, and that hostile text breaks neither."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from typing import Any
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+
+from spark_analysis.ack_timing import TimingSummary
+from spark_analysis.fanout import FanoutSummary
+from spark_analysis.reports import fanout, timing
+from spark_analysis.reports.as_json import check_object
+from spark_analysis.reports.junit import junit_text
+from spark_analysis.reports.sarif import sarif_object
+from spark_analysis.reports.text import check_lines
+from spark_analysis.results import CheckResult, Finding, RuleVerdict, SessionResult
+from spark_analysis.rules import RULES
+from spark_analysis.schemas import DELIVERIES, EXCHANGES, PUBLISHES
+
+CAPTURE = "/captures/run 1.pcap"
+HOSTILE = 'a\x1b[31m\x00\n]]><x a="1">&amp;\u202e\ufffe\udcff\u2028\\'
+
+
+def finding(rule: str = "A-MISSING", frame: int = 123, **more: Any) -> Finding:
+    told: dict[str, Any] = {
+        "level": "error",
+        "verdict": "fail",
+        "capture": CAPTURE,
+        "time_ns": 1_000 * frame,
+        "related": (130, 140),
+    }
+    told |= {"client": "10.0.0.2:50000", "topic": "home/x", "text": "PUBLISH home/x is never acknowledged"}
+    return Finding(rule=rule, frame=frame, **(told | more))
+
+
+def session(*findings: Finding, **more: Any) -> SessionResult:
+    told: dict[str, Any] = {
+        "name": "run",
+        "captures": [CAPTURE],
+        "dialect": "colon",
+        "brokers": ["10.0.0.1:50000"],
+        "datagrams": 1_234,
+        "facts": {"point": "broker", "starts_late": False, "loss_seen": False, "evidence": ["port 50000"], "notes": []},
+        "rules": [
+            RuleVerdict("W-EMPTY", "error", "pass", 1_234, 0, 0),
+            RuleVerdict("A-MISSING", "error", "fail", 120, 3, 1),
+            RuleVerdict("A-CLIENT-MISSING", "warning", "fail", 10, 2, 0),
+            RuleVerdict("D-MISSING", "error", "inconclusive", 50, 0, 2),
+            RuleVerdict("T-MISSING", "error", "not exercised", 0, 0, 0),
+            RuleVerdict("X-LOOP", "error", "n/a", 0, 0, 0),
+        ],
+        "findings": list(findings),
+        "findings_total": len(findings),
+        "timing": TimingSummary.empty(),
+        "fanout": FanoutSummary.empty(),
+    }
+    return SessionResult(**(told | more))
+
+
+def result(*sessions: SessionResult, **more: Any) -> CheckResult:
+    return CheckResult(**({"sessions": list(sessions), "partial": [], "failed": {}} | more))
+
+
+def hostile_result() -> CheckResult:
+    found = finding(text=HOSTILE, topic=HOSTILE, client=HOSTILE, capture=f"/{HOSTILE}.pcap")
+    named = session(found, name=HOSTILE, captures=[f"/{HOSTILE}.pcap"], brokers=[HOSTILE])
+    named.facts = {"point": HOSTILE, "evidence": [HOSTILE], "notes": [HOSTILE]}
+    exchange = dict.fromkeys(EXCHANGES.names) | {"client": HOSTILE.replace("\udcff", ""), "message": "PUBLISH"}
+    exchange |= {"asks": "client", "time_ns": 1, "sends": 1, "ack_frame": 2, "rtt_ns": 5, "quality": "exact"}
+    named.timing = TimingSummary.of(pa.Table.from_pylist([exchange], EXCHANGES))
+    topics = pa.table([[HOSTILE.replace("\udcff", "")], [3]], schema=PUBLISHES)
+    named.fanout = FanoutSummary.of(DELIVERIES.empty_table(), topics)
+    return result(named, partial=[HOSTILE], failed={HOSTILE: HOSTILE})
+
+
+# --- Text -----------------------------------------------------------------------------------------------------------
+
+
+def test_text_says_what_was_judged_and_where_to_look() -> None:
+    found = [finding(), finding("A-CLIENT-MISSING", 200, level="warning", related=(), topic=None)]
+    found += [finding("D-MISSING", 77, verdict="inconclusive", related=(78,), text="SUBSCRIBER lacks home/x")]
+    lines = list(check_lines(result(session(*found))))
+    assert lines == [
+        "run: /captures/run 1.pcap",
+        "  colon (port 50000); broker 10.0.0.1:50000; 1,234 datagrams",
+        "  verdict: fail (4 rules put to the test: 2 fail, 1 inconclusive, 1 pass)",
+        "",
+        "  rule              level    verdict       checked  failed  inconclusive",
+        "  W-EMPTY           error    pass            1,234       0             0",
+        "  A-MISSING         error    fail              120       3             1",
+        "  A-CLIENT-MISSING  warning  fail               10       2             0",
+        "  D-MISSING         error    inconclusive       50       0             2",
+        "",
+        "  frame 123  A-MISSING  PUBLISH home/x is never acknowledged (frames 130, 140)",
+        '  Wireshark: frame.number in {123, 130, 140}    or: pubsub.topic == "home/x"',
+        "",
+        "  frame 200  A-CLIENT-MISSING (warning)  PUBLISH home/x is never acknowledged",
+        "  Wireshark: frame.number in {200}",
+        "",
+        "  frame 77  D-MISSING (cannot tell)  SUBSCRIBER lacks home/x (frame 78)",
+        '  Wireshark: frame.number in {77, 78}    or: pubsub.topic == "home/x"',
+    ]
+
+
+def test_text_names_what_limits_the_verdict_and_all_rules_if_asked() -> None:
+    notes = ["The capture starts late.", "Datagrams were lost on the way."]
+    lines = list(check_lines(result(session(facts={"notes": notes}, brokers=[])), verbose=True))
+    assert lines[1:4] == [
+        "  colon; no broker found; 1,234 datagrams",
+        "  note: The capture starts late.",
+        "  note: Datagrams were lost on the way.",
+    ]
+    assert any(re.match(r"  T-MISSING +error +not exercised", line) for line in lines)
+    assert any(re.match(r"  X-LOOP +error +n/a", line) for line in lines)
+
+
+def test_text_cuts_the_findings_of_each_rule_and_says_how_many_more() -> None:
+    rules = [RuleVerdict("A-MISSING", "error", "fail", 900, 70, 5), RuleVerdict("R-EARLY", "error", "fail", 9, 1, 0)]
+    found = [finding(frame=n, related=()) for n in range(1, 60)] + [finding("R-EARLY", 999, topic=None, related=())]
+    lines = list(check_lines(result(session(*found, rules=rules)), most=3))
+    assert [line.split()[1] for line in lines if line.startswith("  frame ")] == ["1", "2", "3", "999"]
+    assert "  … and 72 more of A-MISSING" in lines
+    assert "  Wireshark: frame.number in {999}    or: pubsub.resend_of" in lines
+
+
+def test_text_of_several_captures_names_the_capture_of_each_finding() -> None:
+    found = [finding(frame=1, related=()), finding(frame=2, related=(), capture="/b/other.pcap", topic=None)]
+    lines = list(check_lines(result(session(*found, captures=[CAPTURE, "/b/other.pcap"]))))
+    assert "  other.pcap frame 2  A-MISSING  PUBLISH home/x is never acknowledged" in lines
+    assert "  Wireshark (other.pcap): frame.number in {2}" in lines
+
+
+def test_hostile_text_cannot_reach_a_terminal() -> None:
+    hostile = hostile_result()
+    for lines in (check_lines(hostile), timing.lines(hostile), fanout.lines(hostile)):
+        for line in lines:
+            assert all(unicodedata.category(character)[0] != "C" for character in line), line
+
+
+def test_what_a_decoder_has_escaped_is_not_escaped_again() -> None:
+    text = "\n".join(check_lines(result(session(finding(text=r"PUBLISH a\x1bb")))))
+    assert r"PUBLISH a\x1bb" in text
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def test_json_has_the_keys_that_are_promised() -> None:
+    whole = json.loads(json.dumps(check_object(result(session(finding()), partial=["cut"], failed={"x.pcap": "no"}))))
+    assert set(whole) == {"sessions", "partial"}
+    assert whole["partial"] == ["cut", "x.pcap: no"]
+    one = whole["sessions"][0]
+    assert {name: one[name] for name in ("captures", "dialect", "broker", "datagrams", "verdict")} == {
+        "captures": [CAPTURE],
+        "dialect": "colon",
+        "broker": "10.0.0.1:50000",
+        "datagrams": 1_234,
+        "verdict": "fail",
+    }
+    assert one["rules"][1] == {
+        "id": "A-MISSING",
+        "level": "error",
+        "verdict": "fail",
+        "checked": 120,
+        "failed": 3,
+        "inconclusive": 1,
+    }
+    told = one["findings"][0]
+    assert (told["rule"], told["level"], told["capture"], told["frame"], told["related"], told["text"]) == (
+        "A-MISSING",
+        "error",
+        CAPTURE,
+        123,
+        [130, 140],
+        "PUBLISH home/x is never acknowledged",
+    )
+
+
+def test_json_holds_so_many_findings_over_all_sessions() -> None:
+    many = [finding(frame=n) for n in range(7)]
+    whole = check_object(result(session(*many), session(*many)), most=10)
+    assert [(len(one["findings"]), one["findings_total"]) for one in whole["sessions"]] == [(7, 7), (3, 7)]
+
+
+def test_json_of_hostile_text_is_printable() -> None:
+    hostile = hostile_result()
+    for whole in (check_object(hostile), sarif_object(hostile), timing.as_object(hostile), fanout.as_object(hostile)):
+        text = json.dumps(whole, ensure_ascii=False)
+        assert text.isprintable()
+        assert json.loads(text.encode()) == whole
+
+
+# --- JUnit ----------------------------------------------------------------------------------------------------------
+
+
+def parsed(text: str) -> ElementTree.Element:
+    return ElementTree.fromstring(text.encode())  # noqa: S314  (our own)
+
+
+def test_junit_has_a_case_for_each_rule() -> None:
+    found = [finding(), finding("A-CLIENT-MISSING", 9, level="warning")]
+    root = parsed(junit_text(result(session(*found))))
+    cases = {case.get("name"): case for case in root.iter("testcase")}
+    assert list(cases) == ["W-EMPTY", "A-MISSING", "A-CLIENT-MISSING", "D-MISSING", "T-MISSING", "X-LOOP"]
+    assert len(cases["W-EMPTY"]) == 0
+    failure = cases["A-MISSING"].find("failure")
+    assert failure is not None
+    assert failure.get("message") == f"{RULES['A-MISSING'].sentence} Broken 3 of 120 times."
+    assert failure.text == (
+        "fail error: /captures/run 1.pcap frames 123, 130, 140: PUBLISH home/x is never acknowledged"
+    )
+    assert cases["A-CLIENT-MISSING"].find("failure") is None
+    assert "warning" in (cases["A-CLIENT-MISSING"].findtext("system-out") or "")
+    skipped = {name: case.find("skipped") for name, case in cases.items()}
+    assert {name: one.get("message") for name, one in skipped.items() if one is not None} == {
+        "D-MISSING": "inconclusive",
+        "T-MISSING": "not exercised",
+        "X-LOOP": "n/a",
+    }
+    suite = root.find("testsuite")
+    assert suite is not None
+    counts = [suite.get(name) for name in ("name", "tests", "failures", "errors", "skipped")]
+    assert counts == ["run", "6", "1", "0", "3"]
+    assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["6", "1", "0", "3"]
+
+
+def test_junit_tells_of_captures_that_could_not_be_read() -> None:
+    root = parsed(junit_text(result(session(), failed={"x.pcap": "no capture"})))
+    error = root.find("testsuite[@name='input']/testcase/error")
+    assert error is not None
+    assert error.get("message") == "x.pcap: no capture"
+    assert root.get("errors") == "1"
+
+
+def test_junit_of_hostile_text_says_what_was_there() -> None:
+    root = parsed(junit_text(hostile_result()))
+    told = root.find(".//failure")
+    assert told is not None
+    assert told.text is not None
+    assert r"a\x1b[31m\x00\x0a]]><x" in told.text
+    assert r"&amp;\xe2\x80\xae" in told.text
+
+
+# --- SARIF ----------------------------------------------------------------------------------------------------------
+
+
+def test_sarif_has_the_shape_that_the_standard_demands() -> None:
+    found = [finding(), finding("D-MISSING", 77, verdict="inconclusive", related=())]
+    whole = sarif_object(result(session(*found), partial=["cut short"]))
+    assert whole["version"] == "2.1.0"
+    (run,) = whole["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == list(RULES)
+    assert all(rule["shortDescription"]["text"] and rule["help"]["text"] for rule in rules)
+    assert {rule["defaultConfiguration"]["level"] for rule in rules} <= {"error", "warning", "note"}
+    missing, unsure = run["results"]
+    assert rules[missing["ruleIndex"]]["id"] == missing["ruleId"] == "A-MISSING"
+    assert (missing["kind"], missing["level"]) == ("fail", "error")
+    assert (unsure["kind"], unsure["level"]) == ("open", "none")  # section 3.27.9: no level unless it failed
+    assert missing["message"]["text"] == "Frame 123: PUBLISH home/x is never acknowledged"
+    assert missing["locations"] == [
+        {
+            "physicalLocation": {"artifactLocation": {"uri": "file:///captures/run%201.pcap"}},
+            "logicalLocations": [{"name": "frame 123", "kind": "frame"}],
+        }
+    ]
+    assert [place["logicalLocations"][0]["name"] for place in missing["relatedLocations"]] == ["frame 130", "frame 140"]
+    assert [place["id"] for place in missing["relatedLocations"]] == [1, 2]
+    assert run["artifacts"] == [{"location": {"uri": "file:///captures/run%201.pcap"}}]
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is True
+    assert invocation["toolExecutionNotifications"] == [{"level": "warning", "message": {"text": "cut short"}}]
+
+
+@pytest.mark.parametrize("capture", [f"/{HOSTILE}.pcap", "s3://bucket/a b.pcap", "rel ative.pcap"])
+def test_sarif_names_captures_by_uris(capture: str) -> None:
+    uri = sarif_object(result(session(captures=[capture])))["runs"][0]["artifacts"][0]["location"]["uri"]
+    assert re.fullmatch(r"[A-Za-z0-9/:?&=%+@~!$'()*,;\[\]#._-]+", uri)
+
+
+# --- Timing and fan-out ---------------------------------------------------------------------------------------------
+
+
+def timed_session() -> SessionResult:
+    request = dict.fromkeys(EXCHANGES.names) | {"client": "10.0.0.2:50000", "message": "PUBLISH", "asks": "client"}
+    request |= {"time_ns": 1, "sends": 1, "ack_frame": 2, "rtt_ns": 2_000_000, "quality": "exact", "owed": True}
+    other = request | {"client": "10.0.0.3:50000", "quality": "queued", "rtt_ns": None}
+    copy = dict.fromkeys(DELIVERIES.names) | {"capture": "c", "publish_frame": 1, "topic": "home/x", "filter": "home/*"}
+    copy |= {"subscriber": "10.0.0.9:50000", "frame": 2, "latency_ns": 500_000, "retained": False}
+    copy |= {"outcome": "delivered"}
+    copies = pa.Table.from_pylist([copy, copy | {"filter": "*"}], DELIVERIES)
+    summaries = {
+        "timing": TimingSummary.of(pa.Table.from_pylist([request, request, other], EXCHANGES), copies),
+        "fanout": FanoutSummary.of(copies, 2),
+    }
+    return session(**summaries)
+
+
+def test_timing_for_people_and_programs() -> None:
+    whole = result(timed_session())
+    lines = list(timing.lines(whole, most=1))
+    assert (
+        "  asks    kind     requests  acked  unacked  resent  sends    min    p50    p90    p99    max  unsure" in lines
+    )
+    assert (
+        "  client  PUBLISH         3      3        0       0      3  2.000  2.000  2.000  2.000  2.000       1" in lines
+    )
+    assert "  … and 1 more (--limit)" in lines
+    assert "  publish to forward: 2 forwards, ms: min 0.500, p50 0.500, p90 0.500, p99 0.500, max 0.500" in lines
+    one = json.loads(json.dumps(timing.as_object(whole)))["sessions"][0]
+    assert (one["dialect"], one["rows_total"], one["forward"]["forwards"]) == ("colon", 2, 2)
+    row = one["rows"][0]
+    assert (row["client"], row["kind"], row["requests"]) == ("10.0.0.2:50000", "PUBLISH", 2)
+    assert set(row["rtt_ms"]) == {"min", "p50", "p90", "p99", "max"}
+    assert set(row["quality"]) == {"exact", "anchored", "resent", "queued", "none"}
+
+
+def test_timing_without_acks_says_so() -> None:
+    assert "  nothing was due an acknowledgement" in list(timing.lines(result(session())))
+
+
+def test_fanout_for_people_and_programs() -> None:
+    whole = result(timed_session())
+    lines = list(fanout.lines(whole))
+    assert "  2 publishes, 2 expected, 2 delivered, 0 missing, 0 unexpected" in lines
+    assert "  1.00 forwards for each publish" in lines
+    assert "  home/x          1         2          2        0           0            1" in lines
+    assert "  filter  and     messages" in lines
+    assert "  *       home/*         1" in lines
+    one = json.loads(json.dumps(fanout.as_object(whole)))["sessions"][0]
+    assert (one["publishes"], one["expected"], one["delivered"], one["amplification"]) == (2, 2, 2, 1.0)
+    assert [row["filter"] for row in one["filters"]] == ["*", "home/*"]
+    assert one["overlap"] == [{"filters": ["*", "home/*"], "count": 1}]
