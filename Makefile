@@ -10,7 +10,7 @@ PACKAGES := $(patsubst %/__init__.py,%,$(wildcard $(addsuffix /__init__.py,pcap_
 PYTHON_CODE := $(PACKAGES) $(wildcard tests benchmarks)
 LUA_CODE := $(shell find . -name '*.lua' -not -path './.*' -not -path './build/*')
 
-.PHONY: help setup test lint bench fuzz demo clean
+.PHONY: help setup test lint bench accuracy fuzz demo clean
 .DEFAULT_GOAL := help
 
 help: ## print this list
@@ -46,6 +46,9 @@ bench: setup ## benchmarks beside the tools one would use instead (minutes)
 	$(BIN)/python -m benchmarks.bulk
 	$(BIN)/python -m benchmarks.kernel
 	$(BIN)/python -m benchmarks.rates
+
+accuracy: setup ## what the checker finds of every fault on 20 dialects, and what it says where there are none (15 min)
+	$(BIN)/python -m benchmarks.accuracy
 
 fuzz: setup ## hostile datagrams by the million at brokers and by 100,000 at sockets, 200 damaged captures (20 min)
 	TOPICSHARK_FUZZ=1000000 $(BIN)/pytest -n 2 -k fuzz --timeout 3600

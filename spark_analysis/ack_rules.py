@@ -33,6 +33,7 @@ from .signs import Signs
 Integers = NDArray[np.int64]
 MILLISECOND = 1_000_000
 ASTRAY_NS = 20 * MILLISECOND  # an ACK that goes astray leaves as soon as any
+AT_START_NS = 50 * MILLISECOND  # an ACK that early may answer what was sent before the capture
 BESIDE_NS = 200 * MILLISECOND  # forwards later than that say nothing about order
 ENOUGH_SENDS = 3  # that all of them are lost is no longer likely
 ENOUGH_ELSEWHERE = 4  # where not all that is seen has come to the broker
@@ -95,7 +96,8 @@ class AckRules:
                 continue
             last, sends = int(asked.last[first]), int(asked.sends[first])
             waited = self.context.end - int(time[last])
-            sure = self._is_sure(first, sends) and (waited > 1.02 * self._resend_ns or sends >= ENOUGH_SENDS)
+            enough = 2 if self.context.point is Point.BROKER else ENOUGH_SENDS
+            sure = self._is_sure(first, sends) and (waited > 1.02 * self._resend_ns or sends >= enough)
             often = "" if sends == 1 else f", though it is sent {sends} times"
             text = f"{self._name(first)} is never acknowledged{often}"
             rows = numbers(self._sends(first)) if sends > 1 else []
@@ -175,7 +177,7 @@ class AckRules:
     def _may_precede(self, row: int) -> bool:
         """Whether what an ACK answers may have been sent before the capture began."""
         since = self.events[Col.TIME][row] - self.context.begin
-        return bool(since < (1.5 * self._resend_ns if self.starts_late else BESIDE_NS))
+        return bool(since < (1.5 * self._resend_ns if self.starts_late else AT_START_NS))
 
     def _unanswered(self) -> Integers:
         """Sends for which no ACK came before the next."""
@@ -202,11 +204,11 @@ class AckRules:
             self._talks = Grouped(events[Col.CLIENT], np.arange(len(events)))
         before = self._talks.before(int(events[Col.CLIENT][row]), row)
         before = before[events[Col.SIDE][before] == side]
-        if not len(before):
-            return False
-        last = int(before[-1])
-        is_ack = events[Col.MESSAGE][last] >= 0 and events.policy.meaning[events[Col.MESSAGE][last]] == ACK
-        return bool(is_ack and events[Col.TIME][row] - events[Col.TIME][last] < ASTRAY_NS // 4)
+        before = before[events[Col.TIME][row] - events[Col.TIME][before] < ASTRAY_NS // 4]
+        is_ack = np.append(events.policy.meaning == ACK, False)[events[Col.MESSAGE][before]]
+        if events.policy.is_keyed[events[Col.MESSAGE][row]]:
+            return bool((is_ack & (events[Col.KEY][before] == events[Col.KEY][row])).any())
+        return bool(is_ack[-1:].any())
 
     def _order(self) -> None:
         """ACK and forwards of one publish: which comes first."""
@@ -305,7 +307,8 @@ class AckRules:
         self.findings.check("A-CLIENT-MISSING", firsts)
         for first in numbers(firsts[told.ack[firsts] < 0]):
             waited = self.context.end - int(time[told.last[first]])
-            sure = waited > 1.02 * self._resend_ns and not self.signs.loss_seen
+            enough = waited > 1.02 * self._resend_ns or told.sends[first] > 1
+            sure = enough and not self.signs.loss_seen
             text = f"{events.client(first)} does not acknowledge {self._name(first)}"
             self.findings.add("A-CLIENT-MISSING", first, text, sure=bool(sure))
         speaker = np.append(events.policy.speakers, -1)[events[Col.MESSAGE]]

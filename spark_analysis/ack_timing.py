@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from .histograms import PERCENTILES, bins_of, percentiles
 from .schemas import DELIVERIES, EXCHANGES
-from .tallies import OTHER, folded, last_kept, merged, run_starts, tally
+from .tallies import OTHER, Tallies, folded, last_kept, merged, run_starts, tally
 from .time_buckets import WIDTHS_NS, in_buckets, width_of
 
 Row = dict[str, Any]
@@ -46,7 +46,7 @@ _LATENCIES = _schema(("retained", *_BIN))
 
 
 @dataclass(frozen=True)
-class TimingSummary:
+class TimingSummary(Tallies):
     """Tallies: requests by client and kind, their round trips in bins, both by time, and the latency of forwards."""
 
     groups: pa.Table = field(default_factory=_GROUPS.empty_table)

@@ -70,7 +70,7 @@ def _answer_times(events: Events, rows: Integers) -> Integers:
     order = np.lexsort((np.arange(len(among)), talk))
     time = np.ascontiguousarray(events[Col.TIME][among])
     found = np.empty(len(among), np.int64)
-    columns = [np.ascontiguousarray(events[column][among]) for column in (Col.MESSAGE, Col.KEY)]
+    columns = [np.ascontiguousarray(events[column][among]) for column in (Col.MESSAGE, Col.KEY, Col.CONTENT)]
     within = int(policy.resend_ns * LATEST_ANSWER)
     first_answers(order, talk, time, *columns, policy.answers, policy.is_keyed, within, found)
     times = np.full(len(events), UNANSWERED, np.int64)
@@ -169,8 +169,11 @@ def _creations(control: pa.Table, policy: Policy) -> dict[str, int] | None:
     if policy.dialect.spec.topics.kind != "number" or policy.has_sessions:
         return None
     created: dict[str, int] = {}
+    bound: dict[tuple[int, int], str] = {}
     for row in _requests(control, policy, (CREATE,)):
-        created.setdefault(str(row["topic_text"]), row["time"])
+        name = str(row["topic_text"])
+        if bound.setdefault((row["client"], row["number"]), name) == name:  # a number keeps its first name
+            created.setdefault(name, row["time"])
     return created
 
 

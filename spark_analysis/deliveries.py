@@ -145,13 +145,15 @@ def _one_each(due: Integers, retained: Integers, copies: str) -> tuple[Integers,
 
 
 def _excuse_the_absent(events: Events, context: Context, due: Integers) -> None:
-    """Who is not connected is owed nothing for certain."""
+    """Who is not connected, or is about to leave, is owed nothing for certain."""
     if not context.policy.has_sessions:
         return
     for at in range(due.shape[1]):
         times, states = context.connected.get(int(due[CLIENT, at]), (np.zeros(0, np.int64), np.zeros(0, np.bool_)))
-        place = np.searchsorted(times, events[Col.TIME][due[PUBLISH, at]], "right") - 1
-        if place < 0 or not states[place]:
+        came = events[Col.TIME][due[PUBLISH, at]]
+        place = np.searchsorted(times, came, "right") - 1
+        stays = place + 1 == len(times) or times[place + 1] > came + AT_ONCE_NS
+        if place < 0 or not states[place] or not stays:
             due[LEAST, at] = 0
 
 

@@ -19,7 +19,7 @@ from .grouped import Grouped
 from .kernels.expecting import CHANGE_ENDED, CHANGE_FRAME, CHANGE_TIME, CLIENT, FILTER, LEAST, PUBLISH, SINCE
 from .kernels.hashing import mix
 from .kernels.pairing import ACK_LOST, DOUBLE, DOUBLE_NS, RESEND
-from .policy import SECOND
+from .policy import SECOND, SUBSCRIBE
 from .signs import Signs
 
 Integers = NDArray[np.int64]
@@ -84,11 +84,9 @@ class DeliveryRules:
         self.findings.check("T-MISSING", due[PUBLISH][kept])
         self.short = self._shortages(live)
         self.unkept = self._shortages(kept)
-        firsts = np.array(sorted({one.first for one in self.short}), np.int64)
         self._short_of = Grouped(
             np.array([one.first for one in self.short], np.int64), np.arange(len(self.short))
         )
-        del firsts
 
     def _shortages(self, chosen: Integers) -> list[Shortage]:
         due, filled = self._due[:, chosen], self.deliveries.filled[chosen]
@@ -109,7 +107,7 @@ class DeliveryRules:
     # -- what was not due ---------------------------------------------------------------------------------------
 
     def _unexplained(self) -> None:
-        deliveries, events = self.deliveries, self.events
+        deliveries = self.deliveries
         extra = deliveries.seen[deliveries.answers < 0]
         if not len(extra):
             return
@@ -118,13 +116,16 @@ class DeliveryRules:
         self._by_content = Grouped(self._content(publishes), publishes)
         self._seen_before = Grouped(self._content(deliveries.seen, whole=True), deliveries.seen)
         self._due_to = Grouped(mix(self._due[PUBLISH], self._due[CLIENT]), np.arange(self._due.shape[1]))
+        self._due_by_publish = Grouped(self._due[PUBLISH], np.arange(self._due.shape[1]))
         self._shorts_of_client = Grouped(
             np.array([self._due[CLIENT, one.due] for one in self.short], np.int64), np.arange(len(self.short))
         )
+        self._came_to: dict[int, set[int]] = {}
+        for row in numbers(extra):
+            self._came_to.setdefault(self._publish_for(row), set()).add(int(self.events[Col.CLIENT][row]))
         self._find_presumed(extra)
         for row in numbers(extra):
             self.outcomes[row] = self._explain(row)
-        del events
 
     def _content(self, rows: Integers, whole: bool = False) -> Integers:
         events = self.events
@@ -194,7 +195,9 @@ class DeliveryRules:
             before = np.flatnonzero(changes[CHANGE_TIME] <= time)
             if len(before) and changes[CHANGE_ENDED, before[-1]]:
                 text = f"{quoted(self._topic(publish))} comes to {self.events.client(row)}, whose subscription has ended"
-                self.findings.add("D-AFTER-UNSUBSCRIBE", row, text, [publish, -int(changes[CHANGE_FRAME, before[-1]])])
+                presumed = (client, int(self.events[Col.NAME][publish])) in self._presumed
+                rows = [publish, -int(changes[CHANGE_FRAME, before[-1]])]
+                self.findings.add("D-AFTER-UNSUBSCRIBE", row, text, rows, sure=not presumed)
                 return "unexpected"
         return None
 
@@ -213,6 +216,9 @@ class DeliveryRules:
         events, bindings = self.events, self.context.bindings
         if events.policy.dialect.spec.topics.kind != "number" or events.policy.has_sessions:
             return None
+        got = self._due_by_publish.of(publish)
+        if (self.deliveries.filled[got] > 0).any() or (not len(got) and self._readings(publish, client)):
+            return None
         number = int(events[Col.NUMBER][publish])
         owners = np.unique(events[Col.CLIENT][self.deliveries.publishes])
         owners = np.union1d(owners, np.array(list(self._creators()), np.int64))
@@ -222,13 +228,19 @@ class DeliveryRules:
         table = self.context.subscriptions
         mine = {table.filters[one] for one in table.subscribers[2][table.subscribers[1] == client]}
         other = sorted({bindings.texts[name] for name in names} & mine)
-        if not other:
+        if not other or not self._all_got(publish, other[0]):
             return None
         for one in self._short_of.of(first):
             self.short[int(one)].lacking = 0
         text = f"number {number} of {events.client(publish)} is taken for {quoted(other[0])}, which is another publisher's"
         self.findings.add("N-COLLISION", publish, text, [row], topic=self._topic(publish))
         return "unexpected"
+
+    def _all_got(self, publish: int, text: str) -> bool:
+        """Whether all subscribers of a filter got a publish that was not due to them."""
+        table = self.context.subscriptions
+        asked = set(numbers(table.subscribers[1][table.subscribers[2] == table.filters.index(text)]))
+        return asked <= self._came_to.get(publish, set())
 
     def _creators(self) -> set[int]:
         events = self.events
@@ -250,16 +262,20 @@ class DeliveryRules:
     def _unexpected(self, row: int, publish: int, client: int) -> str:
         topic = self._topic(publish)
         text = f"{quoted(topic)} comes to {self.events.client(row)}, and no subscription asks for it"
-        table = self.context.subscriptions
-        mine = [table.filters[one] for one in table.subscribers[2][table.subscribers[1] == client]]
-        for one in mine[:50]:
-            reading = wrong_reading(topic or "", one, self.events.policy.dialect.spec.topics, True)
-            if reading:
-                text += f"; {quoted(one)} would if {reading}"
-                break
+        text += self._readings(publish, client)
         presumed = (client, int(self.events[Col.NAME][publish])) in self._presumed
         self.findings.add("D-UNEXPECTED", row, text, [publish], sure=not presumed)
         return "inconclusive" if presumed else "unexpected"
+
+    def _readings(self, publish: int, client: int) -> str:
+        """Which wrong reading of which of its filters would make a client's of this."""
+        table, topic = self.context.subscriptions, self._topic(publish) or ""
+        mine = table.subscribers[2][table.subscribers[1] == client]
+        for text in [table.filters[one] for one in mine[:50]]:
+            reading = wrong_reading(topic, text, self.events.policy.dialect.spec.topics, True)
+            if reading:
+                return f"; {quoted(text)} would if {reading}"
+        return ""
 
     def _invented(self, row: int) -> str:
         events = self.events
@@ -323,7 +339,7 @@ class DeliveryRules:
     # -- what was due --------------------------------------------------------------------------------------------
 
     def _missing(self) -> None:
-        served = set(numbers(np.unique(self.events[Col.CLIENT][self.deliveries.seen])))
+        served = self._served()
         for short in self.short:
             if short.lacking <= 0:
                 continue
@@ -331,10 +347,15 @@ class DeliveryRules:
             text = f"{quoted(self._topic(publish))} is not passed on to {self._who(client)}"
             text += f", {short.lacking} copies" if short.lacking > 1 else ""
             text += self._reading(publish, short.due)
-            sure = self._is_sure(short, client in served)
+            sure = self._is_sure(short, (client, int(self._due[FILTER, short.due])) in served)
             since = -int(self._due[SINCE, short.due])
             self.lacks[short.due] = "missing" if sure else "inconclusive"
             self.findings.add("D-MISSING", short.first, text, [since], sure=sure, topic=self._topic(publish), client=self._who(client))
+
+    def _served(self) -> set[tuple[int, int]]:
+        """Subscriptions that got all of something: so the broker knows of them."""
+        whole = (self.deliveries.filled >= self._due[LEAST]) & (self._due[LEAST] > 0) & (self.deliveries.retained < 0)
+        return set(zip(numbers(self._due[CLIENT][whole]), numbers(self._due[FILTER][whole]), strict=True))
 
     def _reading(self, publish: int, due: int) -> str:
         text = self.context.subscriptions.filters[int(self._due[FILTER, due])]
@@ -348,7 +369,7 @@ class DeliveryRules:
             return False
         if self.signs.unheard(sends, point) or (policy.has_sessions and self.signs.loss_seen):
             return False
-        return is_served or point is Point.BROKER or bool(policy.broker_acks.any())
+        return is_served or bool(policy.broker_acks[policy.meaning == SUBSCRIBE].any())
 
     def _sends(self, first: int) -> Integers:
         if not hasattr(self, "_by_group"):
@@ -378,12 +399,13 @@ class DeliveryRules:
         order = np.lexsort((publish, stream))
         publish, forward, stream = publish[order], forward[order], stream[order]
         self.findings.check("D-REORDERED", forward)
+        said = events[Col.PAYLOAD][publish]  # of messages that are the same nobody sees the order
         overtaken = np.flatnonzero((stream[1:] == stream[:-1]) & (forward[1:] < forward[:-1]))
         told: Counter[int] = Counter()
         for at in numbers(overtaken):
             begin = at
             while begin >= 0 and stream[begin] == stream[at] and forward[begin] > forward[at + 1]:
-                if not told[int(forward[begin])]:
+                if not told[int(forward[begin])] and said[begin] != said[at + 1]:
                     self._overtaken(begin, at + 1, publish, forward)
                 told[int(forward[begin])] += 1
                 begin -= 1

@@ -17,6 +17,7 @@ from .policy import ACK, ACK_FIRST, PUBLISH, Policy
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+UNKNOWN = -1
 
 
 @dataclass
@@ -120,8 +121,20 @@ def _pair(
     order = np.lexsort((np.arange(len(rows)), table[pairing.TALK]))
     results = [np.full(len(rows), -1, np.int64) for _ in range(7)]
     keyed = bool(policy.is_keyed[policy.meaning == ACK].any()) and _keys_tell_requests_apart(policy)
-    pair(order, table, policy.answers, policy.is_keyed, keyed, policy.resend_ns, policy.has_resends, *results)
+    again = anchors is not None or policy.has_sessions  # plain brokers do not send again
+    how = table, policy.answers, policy.is_keyed, keyed, policy.resend_ns, policy.has_resends, again
+    pair(order, *how, UNKNOWN, *results)
+    if (results[6] == pairing.QUEUED).any():
+        pair(order, *how, _usual(table, results), *results)
     return tuple(_spread(one, rows, len(events), at in (0, 2, 4)) for at, one in enumerate(results))
+
+
+def _usual(table: Integers, results: list[Integers]) -> int:
+    """How long an answer takes, by those that are certain."""
+    sure = np.flatnonzero(results[6] == pairing.EXACT)
+    if not len(sure):
+        return UNKNOWN
+    return int(np.median(table[pairing.TIME][results[4][sure]] - table[pairing.TIME][sure]))
 
 
 _SAME = {

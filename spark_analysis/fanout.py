@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .filter_overlap import PAIRS, overlaps
+from .filter_overlap import PAIRS, codes_of, distinct, overlaps
 from .schemas import DELIVERIES, PUBLISHES
-from .tallies import OTHER, folded, last_kept, merged, run_starts
+from .tallies import OTHER, Tallies, folded, last_kept, merged, run_starts
 
 Row = dict[str, Any]
 MOST_NAMES = 100_000  # topics, and filters; the rest is one row
@@ -44,7 +44,7 @@ _TOPIC_LINKS, _FILTER_LINKS = _schema(["topic", "subscriber"], ()), _schema(["fi
 
 
 @dataclass(frozen=True)
-class FanoutSummary:
+class FanoutSummary(Tallies):
     """Tallies: counts by topic and by filter, who is linked to them, and which pairs of filters overlap."""
 
     topics: pa.Table = field(default_factory=_TOPICS.empty_table)
@@ -168,11 +168,9 @@ def _counted(deliveries: pa.Table, count_publishes: bool) -> pa.Table:
 def _firsts(table: pa.Table, due: pa.ChunkedArray) -> NDArray[np.int64]:
     """1 in the first of the due rows of each publish."""
     at = np.flatnonzero(due.to_numpy())
-    capture = table.column("capture").combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
-    frames = table.column("publish_frame").fill_null(-1).to_numpy()
-    _, first = np.unique(np.stack([capture[at], frames[at]], axis=1), axis=0, return_index=True)
+    rows = table.take(pa.array(at))
     flags = np.zeros(len(table), np.int64)
-    flags[at[first]] = 1
+    flags[at[distinct((codes_of(rows.column("capture")), rows.column("publish_frame").to_numpy()))]] = 1
     return flags
 
 

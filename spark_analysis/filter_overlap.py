@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+Integers = NDArray[np.int64]
 MOST_EACH = 8  # filters of one subscriber that are paired for one publish: pairs grow with the square
 PAIRS = pa.schema([("filter", pa.string()), ("other", pa.string()), ("count", pa.int64())])
 
@@ -16,20 +19,31 @@ def overlaps(deliveries: pa.Table) -> pa.Table:
     known = pc.and_(pc.is_valid(deliveries.column("filter")), pc.is_valid(deliveries.column("publish_frame")))
     rows = deliveries.filter(known)
     names = pc.unique(rows.column("filter").cast(pa.string())).sort()
-    columns = ("capture", "publish_frame", "subscriber")
-    codes = np.stack([*(_codes(rows.column(name)) for name in columns), _codes(rows.column("filter"), names)], axis=1)
-    codes = np.unique(codes, axis=0) if len(codes) else codes
-    pairs = _pairs(codes)
-    return pa.table([names.take(pairs[0]), names.take(pairs[1]), np.ones(len(pairs[0]), np.int64)], schema=PAIRS)
+    columns = [codes_of(rows.column(name)) for name in ("capture", "subscriber")]
+    columns += [rows.column("publish_frame").to_numpy(), codes_of(rows.column("filter"), names)]
+    once = distinct(columns)
+    left, right = _pairs(np.stack(columns, axis=1)[once])
+    return pa.table([names.take(left), names.take(right), np.ones(len(left), np.int64)], schema=PAIRS)
 
 
-def _codes(column: pa.ChunkedArray, names: pa.Array | None = None) -> NDArray[np.int64]:
-    plain = column.cast(pa.string()) if not pa.types.is_integer(column.type) else column
-    values = names if names is not None else pc.unique(plain)
-    return np.asarray(pc.index_in(plain, value_set=values).to_numpy(), np.int64)
+def codes_of(column: pa.ChunkedArray, names: pa.Array | None = None) -> Integers:
+    """Texts as numbers, equal for equal ones: their places among the names."""
+    texts = column.cast(pa.string())
+    values = names if names is not None else pc.unique(texts)
+    return np.asarray(pc.index_in(texts, value_set=values).to_numpy(), np.int64)
 
 
-def _pairs(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct(columns: Sequence[Integers]) -> Integers:
+    """The first row of each combination, in the order of the columns."""
+    order = np.lexsort(list(reversed(columns)))
+    is_new = np.zeros(len(order), np.bool_)
+    is_new[:1] = True
+    for column in columns:
+        is_new[1:] |= column[order[1:]] != column[order[:-1]]
+    return order[is_new]
+
+
+def _pairs(codes: Integers) -> tuple[Integers, Integers]:
     """Pairs of the last column within equal others; the rows are sorted, so that partners are a few rows apart."""
     starts = np.ones(len(codes), np.bool_)
     starts[1:] = (codes[1:, :-1] != codes[:-1, :-1]).any(axis=1)

@@ -33,7 +33,8 @@ WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 IN_TIME_NS = SECOND  # an answer may take so long: it may lie beyond the end of the capture
 DOUBLE_NS = 10_000_000  # the same again within this time is the network's doing
 QUIET_NS = SECOND // 4  # a pause: what was acknowledged at all was acknowledged before it
-QUEUED_NS = 5 * SECOND  # a dashboard that waits for an ACK may answer so much later
+QUEUED_NS = 5 * SECOND  # a dashboard that waits for an ACK may answer so much later,
+MOST_QUEUED = 10  # and has no more readings than this in its queue
 
 
 @dataclass
@@ -63,7 +64,7 @@ def loop_findings(events: Events, context: Context, findings: Findings) -> None:
     readings = np.flatnonzero(_forwards(events) & np.isin(events[Col.CLIENT], dashboards))
     last_words = _last_words(events)
     is_sure = not _loses(events, context, last_words)
-    for said in _by_room(events, readings, instructions).values():
+    for said in _by_room(events, readings, instructions, dashboards):
         wrong, silent = _judge(said)
         findings.check(LOOP, np.array([one.row for one in said], np.int64))
         findings.check(WRONG, np.array([one.answers[0][0] for one in said if one.answers], np.int64))
@@ -89,7 +90,8 @@ def _forwards(events: Events) -> Flags:
 def _sent(events: Events, messages: Flags, side: int) -> Flags:
     """Rows of these messages in this direction."""
     chosen: Flags = np.append(messages, False)[events[Col.MESSAGE]]  # the last is for datagrams in error
-    return chosen & (events[Col.SIDE] == side)
+    chosen &= events[Col.SIDE] == side
+    return chosen
 
 
 def _last_words(events: Events) -> dict[int, int]:
@@ -110,14 +112,15 @@ def _loses(events: Events, context: Context, last_words: dict[int, int]) -> bool
     rows = np.flatnonzero(forwards | acks)
     client, time = events[Col.CLIENT][rows], events[Col.TIME][rows]
     last = np.array([last_words.get(one, -1) for one in client.tolist()], np.int64)
-    edges = (time < context.begin + QUIET_NS) | (time > context.end - IN_TIME_NS)
-    kept = np.flatnonzero(~edges & (rows <= last))
+    kept = np.flatnonzero(rows <= last)
     if not len(kept):
         return False
     order = kept[np.lexsort((kept, client[kept]))]
     pauses = (np.diff(client[order]) != 0) | (np.diff(time[order]) > QUIET_NS)
-    begins = np.append(0, np.flatnonzero(pauses) + 1)
-    return bool(np.add.reduceat(np.where(forwards[rows[order]], 1, -1), begins).any())
+    begins, ends = np.append(0, np.flatnonzero(pauses) + 1), np.append(np.flatnonzero(pauses), -1)
+    surplus = np.add.reduceat(np.where(forwards[rows[order]], 1, -1), begins)
+    is_cut = (time[order][begins] < context.begin + QUIET_NS) | (time[order][ends] > context.end - QUIET_NS)
+    return bool(surplus[~is_cut].any())
 
 
 def _was_missed(events: Events, one: _Reading) -> bool:
@@ -128,32 +131,53 @@ def _was_missed(events: Events, one: _Reading) -> bool:
     policy, message, side = events.policy, events[Col.MESSAGE][rows], events[Col.SIDE][rows]
     asked = (side == TO_BROKER) & np.append(policy.broker_acks, False)[message]
     acked = (side == FROM_BROKER) & np.append(policy.meaning == ACK, False)[message]
-    return int(acked.sum()) > int(asked.sum())
+    return bool((np.cumsum(acked) > np.cumsum(asked)).any())
 
 
-def _by_room(events: Events, readings: Integers, instructions: Integers) -> dict[tuple[int, str], list[_Reading]]:
+def _by_room(events: Events, readings: Integers, instructions: Integers, dashboards: Integers) -> list[list[_Reading]]:
     """The readings of each dashboard and room in their order, with what was answered after each."""
-    words = tuple(events.policy.cuts.values())
-    rows = np.sort(np.concatenate([readings, instructions]))
-    is_instruction = np.isin(rows, instructions).tolist()
+    acks = _sent(events, events.policy.meaning == ACK, FROM_BROKER) & np.isin(events[Col.CLIENT], dashboards)
+    rows = np.sort(np.concatenate([readings, instructions, np.flatnonzero(acks)]))
     topics, payloads = (events.table.column(name).take(pa.array(rows)).to_pylist() for name in ("topic", "payload"))
-    rooms: dict[tuple[int, str], list[_Reading]] = defaultdict(list)
-    columns = (events[Col.CLIENT][rows].tolist(), events[Col.TIME][rows].tolist())
-    for row, client, time, answers, topic, payload in zip(
-        rows.tolist(), *columns, is_instruction, topics, payloads, strict=True
+    columns = (acks[rows], np.isin(rows, instructions), rows, events[Col.CLIENT][rows], events[Col.TIME][rows])
+    rooms = _Rooms(tuple(events.policy.cuts.values()))
+    for is_ack, is_instruction, row, client, time, topic, payload in zip(
+        *(column.tolist() for column in columns), topics, payloads, strict=True
     ):
-        word = next((word for word in words if topic and topic.endswith(word)), None)
-        if answers and word is not None and rooms.get((client, topic.removesuffix(word))):
-            rooms[client, topic.removesuffix(word)][-1].answers.append((row, payload or ""))
-        elif not answers and word is None and topic and WHOLE_NUMBER.fullmatch(payload or ""):
-            _take(rooms[client, topic], _Reading(row, time, int(payload)))
-    return rooms
+        if is_ack:
+            rooms.waiting.pop(client, None)
+        elif is_instruction:
+            rooms.instruct(row, client, topic or "", payload or "")
+        else:
+            rooms.read(row, time, client, topic or "", payload or "")
+    return list(rooms.said.values())
 
 
-def _take(said: list[_Reading], reading: _Reading) -> None:
-    """One more reading, unless it is the last one over again."""
-    if not said or said[-1].value != reading.value or reading.time - said[-1].time > DOUBLE_NS:
-        said.append(reading)
+@dataclass
+class _Rooms:
+    """Collects what is said of each room. ``waiting``: by dashboard, the instruction that has no ACK yet."""
+
+    words: tuple[str, ...]
+    said: dict[tuple[int, str], list[_Reading]] = field(default_factory=lambda: defaultdict(list))
+    waiting: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def instruct(self, row: int, client: int, topic: str, word: str) -> None:
+        """An answer to the last reading; the same again without an ACK answers nothing, and keeps the next waiting."""
+        room = next((topic.removesuffix(end) for end in self.words if topic.endswith(end)), None)
+        said = self.said.get((client, room)) if room is not None else None
+        if said and self.waiting.get(client) == (topic, word):
+            said[-1].is_sure = False
+        elif said:
+            said[-1].answers.append((row, word))
+        self.waiting[client] = topic, word
+
+    def read(self, row: int, time: int, client: int, topic: str, payload: str) -> None:
+        """One more reading, unless it is none, or the last one over again. A dashboard that waits answers it later."""
+        if topic.endswith(self.words) or not WHOLE_NUMBER.fullmatch(payload):
+            return
+        said, value = self.said[client, topic], int(payload)
+        if not said or said[-1].value != value or time - said[-1].time > DOUBLE_NS:
+            said.append(_Reading(row, time, value, is_sure=client not in self.waiting))
 
 
 def _judge(said: list[_Reading]) -> tuple[list[_Reading], list[_Reading]]:
@@ -163,13 +187,13 @@ def _judge(said: list[_Reading]) -> tuple[list[_Reading], list[_Reading]]:
     for one in said:
         overdue = _overdue(silent, one)
         if one.is_answered_by(one.answers):
-            if len(one.answers) > 1 and overdue is not None:
-                silent.remove(overdue)
+            for late in overdue[: len(one.answers) - 1]:
+                silent.remove(late)
         elif not one.answers:
             silent.append(one)
-        elif overdue is not None:
+        elif overdue:
             # What was waiting came now; the answer to this reading may wait in its turn.
-            silent.remove(overdue)
+            silent.remove(overdue[0])
             one.is_sure = False
             silent.append(one)
         else:
@@ -177,10 +201,9 @@ def _judge(said: list[_Reading]) -> tuple[list[_Reading], list[_Reading]]:
     return wrong, silent
 
 
-def _overdue(silent: list[_Reading], now: _Reading) -> _Reading | None:
-    """An earlier reading without an answer that one of these would fit."""
-    recent = [one for one in silent[-int(QUEUED_NS / SECOND) :] if now.time - one.time < QUEUED_NS]
-    return next((one for one in recent if one.is_answered_by(now.answers)), None)
+def _overdue(silent: list[_Reading], now: _Reading) -> list[_Reading]:
+    """Earlier readings without an answer that what was said now would fit."""
+    return [one for one in silent[-MOST_QUEUED:] if now.time - one.time < QUEUED_NS and one.is_answered_by(now.answers)]
 
 
 def _tell_wrong(findings: Findings, one: _Reading, is_sure: bool) -> None:

@@ -7,7 +7,8 @@ of the rest. A key among the first of all is among the first of every part, so t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -73,3 +74,23 @@ def run_starts(table: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
         codes = table.column(name).combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
         starts[1:] |= codes[1:] != codes[:-1]
     return np.append(np.flatnonzero(starts), len(table)).astype(np.int64)
+
+
+class Tallies:
+    """A dataclass of tallies and numbers that tasks send: compressed, since sorted names repeat each other."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        values = [getattr(self, one.name) for one in fields(self)]  # type: ignore[arg-type]
+        return _restored, (type(self), [_packed(one) if isinstance(one, pa.Table) else one for one in values])
+
+
+def _restored(kind: Callable[..., Any], values: list[Any]) -> Any:
+    return kind(*(pa.ipc.open_stream(one).read_all() if isinstance(one, bytes) else one for one in values))
+
+
+def _packed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

@@ -20,7 +20,7 @@ from .frames_kernel import BYTES, CAPTURED, IF_LINK, NUMBER, ORIGINAL, PACKET_TY
 from .frames_kernel import u16 as _u16
 from .frames_kernel import u32 as _u32
 from .jit import i64, inlined, kernel, u64
-from .words import load64, swapped
+from .words import load64, put, swapped
 
 # Link layers by the way they are read; UNKNOWN is left to Python, which warns and makes it SILENT.
 NULL, ETHERNET, RAW, LOOP, COOKED1, RAW_IPV6, COOKED2 = range(7)
@@ -239,7 +239,7 @@ def read_packets(
             extra[row, X_IDENT] = ident
             _place(buffer, at, link, frames, index, extra, row)
         number[row] = frames[index, NUMBER]
-        ip_id[row] = ident
+        put(ip_id, row, ident)
         time[row] = frames[index, TIME]
         kinds[row] = kind
         row += 1

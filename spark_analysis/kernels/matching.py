@@ -1,7 +1,8 @@
 """The matcher: pairs expectations with observations of the same key, in the order of the capture.
 
-An observation goes to the latest expectation before it that still lacks one, since brokers answer at once; failing
-that to the latest that may have one more. What is left over on either side is for the rules to explain.
+An observation goes to an expectation before it that still lacks one: of several that are but a moment old to the
+first, since brokers work in order, else to the latest, since they answer at once; failing that to the latest that may
+have one more. What is left over on either side is for the rules to explain.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from numba import types
 from pcap_tools.columnar.jit import i64, kernel
 
 _column = types.Array(types.int64, 1, "C")
+MOMENT_NS = 50_000_000
 LOOK_BACK = 64  # expectations of one key, of which all but a few have what they need
 
 
@@ -42,16 +44,21 @@ def match(
         if entry < expected:
             continue
         found[entry - expected] = i64(-1)
-        spare = i64(-1)
+        spare = lacking = i64(-1)
         for back in range(at - 1, max(begin, at - LOOK_BACK) - 1, -1):
             other = order[back]
             if other >= expected or time[entry] > until[other]:
                 continue
             if filled[other] < least[other]:
+                if lacking < 0 or time[entry] - time[other] <= MOMENT_NS:
+                    lacking = other
+                else:
+                    break
+            elif spare < 0 and filled[other] < most[other]:
                 spare = other
-                break
-            if spare < 0 and filled[other] < most[other]:
-                spare = other
+        fresh = spare >= 0 and time[entry] - time[spare] <= MOMENT_NS
+        if lacking >= 0 and (not fresh or time[entry] - time[lacking] <= MOMENT_NS):
+            spare = lacking
         if spare >= 0:
             if filled[spare] == 0:
                 first_seen[spare] = entry

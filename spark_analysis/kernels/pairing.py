@@ -27,7 +27,7 @@ NONE, EXACT, ANCHORED, RESENT, QUEUED = range(5)
 DOUBLE_NS = 10_000_000
 REPEATED_NS = 50_000_000  # the same again so soon after its ACK is no new request
 FRESH_NS = 50_000_000  # what was sent so lately is more likely answered now than what was sent long ago
-TWICE_NS = 100_000_000  # an ACK that comes once more comes soon
+TWICE_NS = 20_000_000  # an ACK that comes once more comes soon
 MOST_BACK = 512
 
 _column = types.Array(types.int64, 1, "C")
@@ -72,16 +72,16 @@ def repeats(
         if 10 * gap > 60 * resend_ns:
             return i64(-1)
         return i64(AFTER_ACK) if 10 * gap < 8 * resend_ns else i64(ACK_LOST)
-    if went_on:
+    if went_on or not has_resends:
         return i64(-1)
     if rows[TIME, row] - acked < REPEATED_NS and 10 * gap < 8 * resend_ns:
         return i64(AFTER_ACK)
-    return i64(ACK_LOST) if has_resends and 9 * resend_ns < 10 * gap < 12 * resend_ns else i64(-1)
+    return i64(ACK_LOST) if 9 * resend_ns < 10 * gap < 12 * resend_ns else i64(-1)
 
 
 @kernel(
-    _column, _matrix, _table, _flags, types.boolean, types.int64, types.boolean, _column, _column, _column, _column,
-    _column, _column, _column
+    _column, _matrix, _table, _flags, types.boolean, types.int64, types.boolean, types.boolean, types.int64, _column,
+    _column, _column, _column, _column, _column, _column
 )
 def pair(
     order: Any,
@@ -91,6 +91,8 @@ def pair(
     requests_keyed: Any,
     resend_ns: Any,
     has_resends: Any,
+    asker_resends: Any,
+    at_first: Any,
     group: Any,
     kind: Any,
     last: Any,
@@ -101,14 +103,17 @@ def pair(
 ) -> None:
     """`order` sorts rows by talk, then by place. `group` is for a request the first send of its group, for an ACK the
     group that it answers (-1: none); `kind` says what it is to it. `last`, `sends`, `ack`, `acks`, `quality` hold for the first
-    send of each group."""
+    send of each group. `asker_resends`: the asking side sends again what is not answered. `at_first`: how long an answer
+    usually takes, -1 if that is not known; it is learned from those that are certain."""
     begin = i64(0)
     head = i64(0)
+    usual = at_first
     for at in range(len(order)):
         row = order[at]
         if at == 0 or rows[TALK, row] != rows[TALK, order[at - 1]]:
             begin = i64(at)
             head = i64(at)
+            usual = at_first
         group[row] = i64(-1)
         if rows[ROLE, row] == REQUEST:
             group[row], kind[row] = row, i64(NEW)
@@ -130,7 +135,7 @@ def pair(
                 found = repeats(
                     rows, row, other, last[other], acked, resend_ns, requests_keyed, has_resends, went_on != other
                 )
-                if found >= 0:
+                if found == DOUBLE or (found >= 0 and asker_resends):
                     group[row], kind[row] = other, found
                     sends[other] += 1
                     last[other] = row
@@ -146,7 +151,7 @@ def pair(
             head += 1
         keyed = is_keyed[rows[MESSAGE, row]]
         chosen, open_groups, silent, anchored = i64(-1), i64(0), i64(0), False
-        rank = i64(0)
+        rank, oddity = i64(0), i64(0)
         for place in range(head, at):
             other = order[place]
             if rows[ROLE, other] != REQUEST or group[other] != other or ack[other] >= 0:
@@ -157,17 +162,17 @@ def pair(
             if 2 * age > 3 * resend_ns or (keyed and rows[KEY, other] != rows[KEY, row]):
                 continue
             open_groups += 1
-            # Best is the one that the anchor names; then one without forwards, beside which its ACK would stand; then
-            # a fresh one, since answers come at once; and of equals the oldest.
+            # Best is the one that the anchor names; then one without forwards, beside which its ACK would stand; of
+            # equals the one that has waited as long as is usual, or where nothing is known, the oldest of the fresh.
             mine = rows[ANCHOR, row] >= 0 and group[rows[ANCHOR, row]] == other
             alone = not rows[FORWARDED, other]
             silent += i64(alone)
-            worth = i64(1) + 2 * i64(alone) + i64(age <= FRESH_NS)
-            if mine:
-                worth, anchored = i64(8), True
-            if worth > rank:
-                chosen, rank = other, worth
-        if silent == 1 and rank >= 3 and open_groups > 1:
+            worth = i64(3) if mine else i64(2) if alone else i64(1)
+            anchored = anchored or mine
+            unusual = abs(age - usual) if usual >= 0 else i64(age > FRESH_NS)
+            if worth > rank or (worth == rank and unusual < oddity):
+                chosen, rank, oddity = other, worth, unusual
+        if silent == 1 and rank == 2 and open_groups > 1:
             anchored = True
         if chosen >= 0:
             group[row], kind[row] = chosen, i64(ANSWER)
@@ -177,6 +182,8 @@ def pair(
                 quality[chosen] = i64(RESENT)
             elif keyed or open_groups == 1:
                 quality[chosen] = i64(EXACT)
+                took = rows[TIME, row] - rows[TIME, chosen]
+                usual = took if usual < 0 else (3 * usual + took) // 4
             else:
                 quality[chosen] = i64(ANCHORED) if anchored else i64(QUEUED)
             continue
@@ -189,7 +196,8 @@ def pair(
                 continue
             if 2 * (rows[TIME, row] - rows[TIME, last[other]]) > 3 * resend_ns:
                 break
-            if acks[other] < sends[other] and not is_doubled(rows, ack[other], row):
+            is_prompt = 2 * (rows[TIME, row] - rows[TIME, last[other]]) < resend_ns
+            if acks[other] < sends[other] and is_prompt and not is_doubled(rows, ack[other], row):
                 group[row], kind[row] = other, i64(ANSWER_AGAIN)
                 acks[other] += 1
                 break

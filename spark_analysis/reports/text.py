@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..results import CheckResult, Finding, RuleVerdict, SessionResult
 
 MOST_FINDINGS = 20  # of a rule
-MOST_NAMES = 5  # captures, brokers and reasons in one line
+MOST_NAMES = 5  # captures and brokers in one line
 UNEXERCISED = ("not exercised", "n/a")
 
 
@@ -33,13 +33,16 @@ def check_lines(result: CheckResult, most: int = MOST_FINDINGS, verbose: bool = 
 def heading(session: SessionResult) -> Iterator[str]:
     """What is judged here, and what limits the verdict."""
     yield f"{shown(session.name)}: {_some(session.captures)}"
-    evidence = session.facts.get("evidence")
-    why = f" ({_some(evidence)})" if isinstance(evidence, list) and evidence else ""
     broker = f"broker {_some(session.brokers)}" if session.brokers else "no broker found"
-    yield f"  {shown(session.dialect)}{why}; {broker}; {session.datagrams:,} datagrams"
-    notes = session.facts.get("notes")
-    for sentence in notes if isinstance(notes, list) else ():
-        yield f"  note: {shown(str(sentence))}"
+    yield f"  {shown(session.dialect)}; {broker}; {session.datagrams:,} datagrams"
+    for label, sentences in (("why", _facts(session, "evidence")[:1]), ("note", _facts(session, "notes"))):
+        for sentence in sentences:
+            yield f"  {label}: {shown(str(sentence))}"
+
+
+def _facts(session: SessionResult, name: str) -> list[object]:
+    found = session.facts.get(name)
+    return found if isinstance(found, list) else []
 
 
 def _some(names: Sequence[object]) -> str:
@@ -88,12 +91,14 @@ def _total(session: SessionResult, rule: str, at_hand: int) -> int:
 
 
 def _finding(finding: Finding, session: SessionResult) -> str:
-    """``frame 123  A-MISSING  PUBLISH home/x is never acknowledged (frames 130, 140)``."""
+    """``frame 123  A-MISSING  PUBLISH home/x is never acknowledged [10.0.0.2:50000] (frames 130, 140)``."""
     where = f"{shown(basename(finding.capture))} " if len(session.captures) > 1 else ""
     mark = " (cannot tell)" if finding.verdict != "fail" else "" if finding.level == "error" else f" ({finding.level})"
+    about = [shown(name) for name in (finding.topic, finding.client) if name and shown(name) not in shown(finding.text)]
+    whose = f" [{', '.join(about)}]" if about else ""
     frames = ", ".join(str(frame) for frame in finding.related)
     related = f" (frame{'s' if len(finding.related) > 1 else ''} {frames})" if frames else ""
-    return f"{where}frame {finding.frame}  {shown(finding.rule)}{mark}  {shown(finding.text)}{related}"
+    return f"{where}frame {finding.frame}  {shown(finding.rule)}{mark}  {shown(finding.text)}{whose}{related}"
 
 
 def _filters(findings: Sequence[Finding], session: SessionResult) -> Iterator[str]:

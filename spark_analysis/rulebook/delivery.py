@@ -177,7 +177,7 @@ RULES = (
         "error",
         "A dashboard that instructs answers each reading with an instruction before the next reading comes.",
         "A reading came to the dashboard, and no instruction for its room followed.",
-        "Look at the value and the topic of the reading: does the dashboard read them as numbers and names?",
+        "Look at the value and the topic of the reading, and at how the dashboard splits and parses them.",
         _LOOP,
         fits.has_loop,
     ),

@@ -45,7 +45,13 @@ def session(*findings: Finding, **more: Any) -> SessionResult:
         "dialect": "colon",
         "brokers": ["10.0.0.1:50000"],
         "datagrams": 1_234,
-        "facts": {"point": "broker", "starts_late": False, "loss_seen": False, "evidence": ["port 50000"], "notes": []},
+        "facts": {
+            "point": "broker",
+            "starts_late": False,
+            "loss_seen": False,
+            "evidence": ["9 of 9 datagrams decode", "more"],
+            "notes": [],
+        },
         "rules": [
             RuleVerdict("W-EMPTY", "error", "pass", 1_234, 0, 0),
             RuleVerdict("A-MISSING", "error", "fail", 120, 3, 1),
@@ -83,11 +89,12 @@ def hostile_result() -> CheckResult:
 
 def test_text_says_what_was_judged_and_where_to_look() -> None:
     found = [finding(), finding("A-CLIENT-MISSING", 200, level="warning", related=(), topic=None)]
-    found += [finding("D-MISSING", 77, verdict="inconclusive", related=(78,), text="SUBSCRIBER lacks home/x")]
+    found += [finding("D-MISSING", 77, verdict="inconclusive", related=(78,), text="10.0.0.2:50000 lacks a message")]
     lines = list(check_lines(result(session(*found))))
     assert lines == [
         "run: /captures/run 1.pcap",
-        "  colon (port 50000); broker 10.0.0.1:50000; 1,234 datagrams",
+        "  colon; broker 10.0.0.1:50000; 1,234 datagrams",
+        "  why: 9 of 9 datagrams decode",
         "  verdict: fail (4 rules put to the test: 2 fail, 1 inconclusive, 1 pass)",
         "",
         "  rule              level    verdict       checked  failed  inconclusive",
@@ -96,13 +103,13 @@ def test_text_says_what_was_judged_and_where_to_look() -> None:
         "  A-CLIENT-MISSING  warning  fail               10       2             0",
         "  D-MISSING         error    inconclusive       50       0             2",
         "",
-        "  frame 123  A-MISSING  PUBLISH home/x is never acknowledged (frames 130, 140)",
+        "  frame 123  A-MISSING  PUBLISH home/x is never acknowledged [10.0.0.2:50000] (frames 130, 140)",
         '  Wireshark: frame.number in {123, 130, 140}    or: pubsub.topic == "home/x"',
         "",
-        "  frame 200  A-CLIENT-MISSING (warning)  PUBLISH home/x is never acknowledged",
+        "  frame 200  A-CLIENT-MISSING (warning)  PUBLISH home/x is never acknowledged [10.0.0.2:50000]",
         "  Wireshark: frame.number in {200}",
         "",
-        "  frame 77  D-MISSING (cannot tell)  SUBSCRIBER lacks home/x (frame 78)",
+        "  frame 77  D-MISSING (cannot tell)  10.0.0.2:50000 lacks a message [home/x] (frame 78)",
         '  Wireshark: frame.number in {77, 78}    or: pubsub.topic == "home/x"',
     ]
 
@@ -131,7 +138,7 @@ def test_text_cuts_the_findings_of_each_rule_and_says_how_many_more() -> None:
 def test_text_of_several_captures_names_the_capture_of_each_finding() -> None:
     found = [finding(frame=1, related=()), finding(frame=2, related=(), capture="/b/other.pcap", topic=None)]
     lines = list(check_lines(result(session(*found, captures=[CAPTURE, "/b/other.pcap"]))))
-    assert "  other.pcap frame 2  A-MISSING  PUBLISH home/x is never acknowledged" in lines
+    assert "  other.pcap frame 2  A-MISSING  PUBLISH home/x is never acknowledged [10.0.0.2:50000]" in lines
     assert "  Wireshark (other.pcap): frame.number in {2}" in lines
 
 

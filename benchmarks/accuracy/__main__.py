@@ -1,0 +1,105 @@
+"""`python -m benchmarks.accuracy`: run all jobs in two processes and write the page, or print it for a part of them."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from benchmarks.accuracy import jobs as plan
+from benchmarks.accuracy import pipelined
+from benchmarks.accuracy.judging import Outcome, run
+from benchmarks.accuracy.page import Results, page
+
+PAGE = plan.ROOT / "docs" / "accuracy.md"
+PROCESSES = 2
+SEEDS, CLEAN_RUNS, DAMAGED_RUNS, PUBLISHES = 3, 500, 100, 10_000
+QUICK_DIALECTS = ("colon", "rolebyte", "topicnumber")
+DAMAGED_FROM = 10_001  # seeds of their own
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    options = _options(words)
+    started = time.monotonic()
+    parts = _jobs(options)
+    with tempfile.TemporaryDirectory() as folder:
+        with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
+            faulty, clean, damaged = (_outcomes(pool, name, part, folder) for name, part in parts.items())
+        measured = _measured(options, Path(folder))
+    command = shlex.join(["python", "-m", "benchmarks.accuracy", *words])
+    took = time.monotonic() - started
+    results = Results(faulty, clean, damaged, measured, took, f"{datetime.now(UTC):%Y-%m-%d}", command)
+    if words and options.output is None:
+        print(page(results))
+    else:
+        (options.output or PAGE).write_text(page(results))
+    return 0 if results.is_good else 1
+
+
+def _options(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"of each fault and dialect ({SEEDS})")
+    parser.add_argument("--clean", type=int, default=None, help=f"runs without faults in all ({CLEAN_RUNS})")
+    parser.add_argument("--dialect", action="append", help="only this one; may be given again")
+    parser.add_argument("--fault", help="only this one, and no runs without faults")
+    parser.add_argument("--point", choices=plan.POINTS, help="only captures taken there")
+    parser.add_argument("--quick", action="store_true", help="three dialects, one seed")
+    parser.add_argument("--output", type=Path, help="where to; docs/accuracy.md if there are no options, else stdout")
+    options = parser.parse_args(words)
+    if options.quick:
+        options.dialect, options.seeds = options.dialect or list(QUICK_DIALECTS), 1
+    return options
+
+
+def _jobs(options: argparse.Namespace) -> dict[str, list[plan.Job]]:
+    dialects = options.dialect or plan.all_dialects()
+    points = (options.point,) if options.point else plan.POINTS
+    count = CLEAN_RUNS * len(dialects) // len(plan.all_dialects()) if options.clean is None else options.clean
+    damaged = count * DAMAGED_RUNS // CLEAN_RUNS
+    if options.fault:
+        count = damaged = 0
+    return {
+        "faults": list(plan.faulty_jobs(dialects, options.seeds, points, options.fault)),
+        "clean": list(plan.clean_jobs(dialects, count, points)),
+        "damaged": list(plan.clean_jobs(dialects, damaged, points, plan.DAMAGED, DAMAGED_FROM)),
+    }
+
+
+def _outcomes(pool: ProcessPoolExecutor, name: str, jobs: Iterable[plan.Job], folder: str) -> list[Outcome]:
+    """In the order of the jobs, whichever is done first."""
+    wanted = list(jobs)
+    futures = {pool.submit(partial(_run_apart, folder), job): at for at, job in enumerate(wanted)}
+    found: dict[int, list[Outcome]] = {}
+    for future in as_completed(futures):
+        found[futures[future]] = future.result()
+        print(f"\r{name}: {len(found)} of {len(wanted)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return [outcome for at in range(len(wanted)) for outcome in found[at]]
+
+
+def _run_apart(folder: str, job: plan.Job) -> list[Outcome]:
+    """In a process of the pool: each has a folder of its own."""
+    mine = Path(folder) / str(multiprocessing.current_process().pid)
+    mine.mkdir(exist_ok=True)
+    return run(job, mine)
+
+
+def _measured(options: argparse.Namespace, folder: Path) -> list[pipelined.Matched]:
+    if options.fault:
+        return []
+    publishes = PUBLISHES // 5 if options.quick else PUBLISHES
+    wanted = [name for name in pipelined.DIALECTS if not options.dialect or name in options.dialect]
+    return [pipelined.measure(name, folder, publishes) for name in wanted]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""The exchanges of a small capture, row by row: what `check` has in its hands before it counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+
+from spark_analysis.brokers import choose_brokers
+from spark_analysis.check import EVER, PART_BYTES
+from spark_analysis.events import events_of
+from spark_analysis.gathering import gather, look, session_context
+from spark_analysis.part_check import check_part
+from spark_analysis.pieces import read_piece
+from spark_analysis.planning import wanted_dialects
+from spark_analysis.policy import Policy
+from spark_analysis.session_plans import plan_sessions
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def exchanges_of(path: Path, dialect: str) -> pa.Table:
+    """EXCHANGES of a capture that is one piece."""
+    wanted = wanted_dialects([dialect])
+    (session,), _ = plan_sessions([str(path)], wanted, False, PART_BYTES, _here)
+    read = read_piece(session.pieces[0], wanted)
+    events = events_of(read.batches, Policy(wanted.wanted[0]), session.captures)
+    seen = look(events, 0)
+    brokers = choose_brokers([seen.evidence], ())
+    gathered = gather(events, brokers, EVER)
+    context, late = session_context(events.policy, brokers, [seen], [gathered], EVER)
+    return check_part(events, context, session.name, late).exchanges
+
+
+def _here(function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
+    return [function(item) for item in items]

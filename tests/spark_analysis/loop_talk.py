@@ -1,0 +1,87 @@
+"""Captures of `rolebyte` written line by line, or generated, and what the rules of its loop find in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pcap_tools import load_dialect
+from pcap_tools.columnar.schema import MESSAGES
+from spark_analysis.brokers import choose_brokers, evidence
+from spark_analysis.context import Context, Point
+from spark_analysis.control import bindings_of, control_rows, subscriptions_of
+from spark_analysis.events import COLUMNS, Col, events_of, with_parties
+from spark_analysis.findings import FAIL, Findings
+from spark_analysis.loop_rules import loop_findings
+from spark_analysis.policy import Policy
+
+READ = [name for name in COLUMNS if name in MESSAGES.names]
+MILLISECOND, SECOND = 1_000_000, 1_000_000_000
+BROKER, DASHBOARD, SENSOR = ("10.0.0.1", 50001), ("10.0.0.2", 50002), ("10.0.0.3", 50003)
+ROOM, ORDERS = "temperature/room1", "temperature/room1Instructions"
+
+
+def judged(batches: Sequence[pa.RecordBatch]) -> Findings:
+    """What the two rules find in a capture of rolebyte."""
+    policy = Policy(load_dialect("rolebyte"))
+    events = events_of(batches, policy, ["run.pcap"])
+    brokers = choose_brokers([evidence(events)])
+    events = with_parties(events, brokers.endpoints, brokers.hosts)
+    control = control_rows(events)
+    begin, end = (int(events[Col.TIME][at]) for at in (0, -1))
+    known = subscriptions_of(control, policy), bindings_of(control, policy)
+    context = Context(policy, brokers, Point.BROKER, begin, end, (begin, end + 1), *known)
+    findings = Findings(events, context, "run")
+    loop_findings(events, context, findings)
+    return findings
+
+
+def told(findings: Findings, verdict: str = FAIL) -> list[tuple[str, int, list[int]]]:
+    """Rule, frame and related frames of each finding, by frame."""
+    rows = findings.table().to_pylist()
+    found = [(row["rule"], row["frame"], row["related"]) for row in rows if row["verdict"] == verdict]
+    return sorted(found, key=lambda one: one[1])
+
+
+class Talk:
+    """A capture written line by line; a line's number is its frame's."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.time_ns = 1_700_000_000 * SECOND
+        self.say(SENSOR, BROKER, "SENSOR_PUBLISH", "elsewhere", "1")
+
+    def say(
+        self,
+        src: tuple[str, int],
+        dst: tuple[str, int],
+        message: str,
+        topic: str | None = None,
+        payload: str | None = None,
+        after_ms: int = 1,
+    ) -> int:
+        self.time_ns += after_ms * MILLISECOND
+        row = dict.fromkeys(READ) | {"capture": "run.pcap", "frame": len(self.rows) + 1, "time_ns": self.time_ns}
+        row |= {"src": src[0], "sport": src[1], "dst": dst[0], "dport": dst[1], "dialect": "rolebyte"}
+        self.rows.append(row | {"form": "default", "message": message, "topic": topic, "payload": payload})
+        return len(self.rows)
+
+    def reading(self, value: str, after_ms: int = 1500, topic: str = ROOM, is_acked: bool = True) -> int:
+        frame = self.say(BROKER, DASHBOARD, "BROKER", topic, value, after_ms)
+        if is_acked:
+            self.say(DASHBOARD, BROKER, "ACK")
+        return frame
+
+    def instruction(self, word: str, topic: str = ORDERS, is_acked: bool = True) -> int:
+        frame = self.say(DASHBOARD, BROKER, "DASHBOARD_PUBLISH", topic, word)
+        if is_acked:
+            self.say(BROKER, DASHBOARD, "ACK")
+        return frame
+
+    def findings(self, quiet_ms: int = 5000) -> Findings:
+        """After some time in which nothing is said of the loop."""
+        self.say(SENSOR, BROKER, "SENSOR_PUBLISH", "elsewhere", "2", after_ms=quiet_ms)
+        schema = pa.schema([MESSAGES.field(name) for name in READ])
+        return judged([pa.RecordBatch.from_pylist(self.rows, schema)])
