@@ -23,32 +23,37 @@ class Signs:
     """
     loss_seen   something was sent again although it had been answered, or had led to nothing at all
     doubles_seen  the network made two of one
-    reacted     rows to which the broker visibly did something
+    reacted     rows to which the broker visibly did something; `forwarded` those that it passed on
     silent      rows to which it did nothing, at a time when it sent nothing to anybody
     """
 
     loss_seen: bool
     doubles_seen: bool
     reacted: Flags
+    forwarded: Flags
     silent: Flags
 
     def unheard(self, rows: NDArray[np.int64], point: Point) -> bool:
         """Whether none of these sends may have come to a broker that was there."""
-        if self.reacted[rows].any():
+        if self.forwarded[rows].any():
             return False
+        if self.reacted[rows].any():
+            # An ACK alone may answer an earlier request that the network doubled.
+            return point is not Point.BROKER and (self.loss_seen or self.doubles_seen)
         return point is not Point.BROKER or bool(self.silent[rows].all())
 
 
 def read_signs(events: Events, context: Context, deliveries: Deliveries, asked: Exchanges) -> Signs:
-    reacted = asked.answered
     causes = deliveries.publish_of()
-    reacted[causes[causes >= 0]] = True
+    forwarded = np.zeros(len(events), np.bool_)
+    forwarded[causes[causes >= 0]] = True
+    reacted = asked.answered | forwarded
     waiting = np.zeros(len(events), np.bool_)
     waiting[deliveries.due[PUBLISH]] = True
     demands = (asked.owed | waiting) & (events[Col.SIDE] == TO_BROKER)
     silent = demands & ~reacted & _nothing_sent_around(events)
     doubles = len(asked.of_kind(REQUEST, DOUBLE)) > 0 or len(asked.of_kind(REPLY, DOUBLED)) > 0
-    return Signs(_loss(context, asked, reacted), doubles, reacted, silent)
+    return Signs(_loss(context, asked, reacted), doubles, reacted, forwarded, silent)
 
 
 def _loss(context: Context, asked: Exchanges, reacted: Flags) -> bool:

@@ -133,6 +133,8 @@ def faulty_jobs(
             if fault.is_condition or fault.fits(loaded) is not None or only not in (None, name):
                 continue
             scenario, rate = SCENARIOS.get(name, "building"), RATES.get(name, RATE)
+            if not _can_play(scenario, dialect):
+                continue
             for seed in range(1, seeds + 1):
                 yield Job(scenario, dialect, seed, {name: rate}, _present(scenario, dialect, points))
 

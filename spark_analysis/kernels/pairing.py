@@ -123,7 +123,7 @@ def pair(
                 other = order[back]
                 if rows[ROLE, other] != REQUEST:
                     continue
-                if went_on < 0:
+                if went_on < 0 and kind[other] != DOUBLE:
                     went_on = group[other]  # what it asked for last
                 if group[other] != other:
                     continue

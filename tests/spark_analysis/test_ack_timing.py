@@ -191,3 +191,10 @@ def test_time_comes_in_few_buckets_of_a_round_width(span_ns: int) -> None:
     assert sum(bucket["requests"] for bucket in buckets) == 1_000
     assert all(bucket["time_ns"] % summary.width_ns == 0 for bucket in buckets)
     assert buckets[0]["rtt_ms"]["p50"] == 1.0
+
+
+def test_a_part_stays_as_coarse_as_it_is() -> None:
+    """In buckets of 30 s the two are 1,980 s apart: few enough for 10 s, were it not for what was before."""
+    summary = TimingSummary.of(exchanges(request(time_ns=0), request(time_ns=2_005 * SECOND)))
+    assert summary.width_ns == 30 * SECOND
+    assert summary + TimingSummary.empty() == summary

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow as pa
@@ -18,71 +17,10 @@ from spark_analysis.reports.as_json import check_object
 from spark_analysis.reports.junit import junit_text
 from spark_analysis.reports.sarif import sarif_object
 from spark_analysis.reports.text import check_lines
-from spark_analysis.results import CheckResult, Finding, RuleVerdict, SessionResult
+from spark_analysis.results import RuleVerdict, SessionResult
 from spark_analysis.rules import RULES
-from spark_analysis.schemas import DELIVERIES, EXCHANGES, PUBLISHES
-
-CAPTURE = "/captures/run 1.pcap"
-HOSTILE = 'a\x1b[31m\x00\n]]><x a="1">&amp;\u202e\ufffe\udcff\u2028\\'
-
-
-def finding(rule: str = "A-MISSING", frame: int = 123, **more: Any) -> Finding:
-    told: dict[str, Any] = {
-        "level": "error",
-        "verdict": "fail",
-        "capture": CAPTURE,
-        "time_ns": 1_000 * frame,
-        "related": (130, 140),
-    }
-    told |= {"client": "10.0.0.2:50000", "topic": "home/x", "text": "PUBLISH home/x is never acknowledged"}
-    return Finding(rule=rule, frame=frame, **(told | more))
-
-
-def session(*findings: Finding, **more: Any) -> SessionResult:
-    told: dict[str, Any] = {
-        "name": "run",
-        "captures": [CAPTURE],
-        "dialect": "colon",
-        "brokers": ["10.0.0.1:50000"],
-        "datagrams": 1_234,
-        "facts": {
-            "point": "broker",
-            "starts_late": False,
-            "loss_seen": False,
-            "evidence": ["9 of 9 datagrams decode", "more"],
-            "notes": [],
-        },
-        "rules": [
-            RuleVerdict("W-EMPTY", "error", "pass", 1_234, 0, 0),
-            RuleVerdict("A-MISSING", "error", "fail", 120, 3, 1),
-            RuleVerdict("A-CLIENT-MISSING", "warning", "fail", 10, 2, 0),
-            RuleVerdict("D-MISSING", "error", "inconclusive", 50, 0, 2),
-            RuleVerdict("T-MISSING", "error", "not exercised", 0, 0, 0),
-            RuleVerdict("X-LOOP", "error", "n/a", 0, 0, 0),
-        ],
-        "findings": list(findings),
-        "findings_total": len(findings),
-        "timing": TimingSummary.empty(),
-        "fanout": FanoutSummary.empty(),
-    }
-    return SessionResult(**(told | more))
-
-
-def result(*sessions: SessionResult, **more: Any) -> CheckResult:
-    return CheckResult(**({"sessions": list(sessions), "partial": [], "failed": {}} | more))
-
-
-def hostile_result() -> CheckResult:
-    found = finding(text=HOSTILE, topic=HOSTILE, client=HOSTILE, capture=f"/{HOSTILE}.pcap")
-    named = session(found, name=HOSTILE, captures=[f"/{HOSTILE}.pcap"], brokers=[HOSTILE])
-    named.facts = {"point": HOSTILE, "evidence": [HOSTILE], "notes": [HOSTILE]}
-    exchange = dict.fromkeys(EXCHANGES.names) | {"client": HOSTILE.replace("\udcff", ""), "message": "PUBLISH"}
-    exchange |= {"asks": "client", "time_ns": 1, "sends": 1, "ack_frame": 2, "rtt_ns": 5, "quality": "exact"}
-    named.timing = TimingSummary.of(pa.Table.from_pylist([exchange], EXCHANGES))
-    topics = pa.table([[HOSTILE.replace("\udcff", "")], [3]], schema=PUBLISHES)
-    named.fanout = FanoutSummary.of(DELIVERIES.empty_table(), topics)
-    return result(named, partial=[HOSTILE], failed={HOSTILE: HOSTILE})
-
+from spark_analysis.schemas import DELIVERIES, EXCHANGES
+from tests.spark_analysis.made_results import CAPTURE, HOSTILE, finding, hostile_result, result, session
 
 # --- Text -----------------------------------------------------------------------------------------------------------
 
