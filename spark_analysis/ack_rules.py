@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .context import Context, Point
+from .control import DISCONNECTS
 from .deliveries import Deliveries
 from .events import FROM_BROKER, TO_BROKER, Col, Events
 from .exchanges import Exchanges
@@ -89,7 +90,7 @@ class AckRules:
         if self.events.policy.has_resends:
             self.findings.check("R-MISSING", firsts)
         for first in numbers(firsts[(asked.ack[firsts] < 0) | (asked.sends[firsts] > ENOUGH_SENDS)]):
-            if first in self._astray:
+            if first in self._astray or self._is_turned_away(first):
                 continue
             if asked.ack[first] >= 0:
                 self._missing_for_long(first)
@@ -107,6 +108,23 @@ class AckRules:
                 text = f"{self._name(first)} is not sent again after {after}, though no ACK comes"
                 long_enough = waited > 1.5 * self._resend_ns
                 self.findings.add("R-MISSING", first, text, sure=sure and long_enough)
+
+    def _is_turned_away(self, first: int) -> bool:
+        """Whether the broker ended the session when the request came: it then answers nothing else."""
+        if not self.events.policy.has_sessions:
+            return False
+        events, last = self.events, int(self.asked.last[first])
+        after = self._talk(first)
+        after = after[np.searchsorted(after, first) :]
+        ended = np.array([name == DISCONNECTS for name in events.policy.messages] + [False])
+        gone = after[ended[events[Col.MESSAGE][after]]]
+        return bool((events[Col.TIME][gone] - events[Col.TIME][last] < self._resend_ns).any())
+
+    def _talk(self, row: int) -> Integers:
+        """All rows of one client."""
+        if self._talks is None:
+            self._talks = Grouped(self.events[Col.CLIENT], np.arange(len(self.events)))
+        return self._talks.of(int(self.events[Col.CLIENT][row]))
 
     def _missing_for_long(self, first: int) -> None:
         """What is acknowledged in the end may be another request of the same content: what came before has no ACK."""
@@ -149,7 +167,8 @@ class AckRules:
             self.findings.check(rule, acks)
         for row in numbers(asked.of_kind(REPLY, DUPLICATE)):
             first = int(asked.group[row])
-            sure = self.context.point is Point.BROKER or self.events[Col.IP_ID][row] > 0
+            bridged = self.context.point is Point.BRIDGE and self.events[Col.IP_ID][row] > 0
+            sure = self.context.point is Point.BROKER or bridged
             text = f"{self._name(first)} is acknowledged once more than it was sent"
             self.findings.add("A-DUPLICATE", row, text, [first, int(asked.ack[first])], sure=bool(sure))
 
@@ -200,9 +219,8 @@ class AckRules:
     def _answers_an_ack(self, row: int, side: int) -> bool:
         """Whether the last thing that the other side said in this talk is an ACK, just before."""
         events = self.events
-        if self._talks is None:
-            self._talks = Grouped(events[Col.CLIENT], np.arange(len(events)))
-        before = self._talks.before(int(events[Col.CLIENT][row]), row)
+        before = self._talk(row)
+        before = before[: np.searchsorted(before, row)]
         before = before[events[Col.SIDE][before] == side]
         before = before[events[Col.TIME][row] - events[Col.TIME][before] < ASTRAY_NS // 4]
         is_ack = np.append(events.policy.meaning == ACK, False)[events[Col.MESSAGE][before]]

@@ -58,7 +58,7 @@ def _directions(policy: Policy) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if not policy.has_sessions:
         towards[meaning == CREATE] = 1
     said = policy.speakers
-    towards[said == 0] = 1
+    towards[(said == 0) & ~policy.forwards] = 1
     towards[said == 1] = 0
     if not policy.client_acks.any():
         towards[(meaning == ACK) & (said == -1)] = 0

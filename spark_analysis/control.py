@@ -24,6 +24,7 @@ UNANSWERED = -1
 SETTLES_NS = 10_000_000  # without ACKs: a subscription counts so long after it came
 DOUBLE_NS = 10_000_000  # the same again within this time is the network's doing
 LATEST_ANSWER = 1.5  # of the resend time
+GOODBYE_NS = 1_000_000_000  # within which a broker answers the end of a session
 CONNECTS, DISCONNECTS = "CONNECT", "DISCONNECT"
 
 CONTROL = pa.schema(
@@ -280,12 +281,18 @@ def connected_of(control: pa.Table, policy: Policy) -> dict[int, tuple[Integers,
     if not policy.has_sessions:
         return {}
     changes: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+    left: dict[int, int] = {}
     for row in control.to_pylist():
-        name = policy.messages[row["message"]]
+        name, client, time = policy.messages[row["message"]], row["client"], row["time"]
         if row["side"] == TO_BROKER and name == CONNECTS and row["answered"] != UNANSWERED:
-            changes[row["client"]].append((row["answered"], True))
+            changes[client].append((row["answered"], True))
         elif row["side"] == TO_BROKER and name == DISCONNECTS:
-            changes[row["client"]].append((row["time"], False))
+            changes[client].append((time, False))
+            left[client] = time
+        elif name == DISCONNECTS and time - left.get(client, -GOODBYE_NS) >= GOODBYE_NS:
+            # The broker turns away a client that did not leave: it has forgotten all sessions, as after a restart.
+            for one in changes.values():
+                one.append((time, False))
     return {
         client: (np.array([time for time, _ in found], np.int64), np.array([now for _, now in found], np.bool_))
         for client, found in changes.items()

@@ -23,6 +23,7 @@ from .policy import SECOND, SUBSCRIBE
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 HORIZON_NS = 30 * SECOND  # a forward later than that is none of this publish's
+DOUBLE_NS = SECOND // 2  # the network's copy of a datagram comes within this time
 AT_ONCE_NS = SECOND  # within which a retained message follows its subscription
 
 
@@ -79,6 +80,7 @@ def deliver(events: Events, context: Context) -> Deliveries:
     due, retained = _one_each(due, retained, policy.dialect.spec.broker.copies)
     _excuse_the_absent(events, context, due)
     seen = np.flatnonzero(np.append(policy.forwards, False)[message] & (side == FROM_BROKER))
+    seen = seen[~_doubled(events, seen)]
     filled, first, answers = _pair(events, context, due, retained, kept, seen)
     return Deliveries(
         plain, rows[is_wild], due, retained, filled, first, seen, answers, names, number, matching, kept
@@ -222,6 +224,17 @@ def _history(kept: pa.Table) -> dict[tuple[str, int], tuple[list[int], list[int]
     return history
 
 
+def _doubled(events: Events, seen: Integers) -> Flags:
+    """Forwards of which the network made two: the same again under the same IP id."""
+    ip_id, time = events[Col.IP_ID][seen], events[Col.TIME][seen]
+    same = mix(mix(events[Col.BROKER][seen], events[Col.CLIENT][seen]), mix(events[Col.CONTENT][seen], ip_id))
+    order = np.lexsort((seen, same))
+    again = np.zeros(len(seen), np.bool_)
+    close = (same[order][1:] == same[order][:-1]) & (np.diff(time[order]) < DOUBLE_NS)
+    again[order[1:]] = close & (ip_id[order[1:]] > 0)
+    return again
+
+
 def _pair(
     events: Events, context: Context, due: Integers, retained: Integers, kept: pa.Table, seen: Integers
 ) -> tuple[Integers, Integers, Integers]:
@@ -241,7 +254,9 @@ def _pair(
     place = np.concatenate([cause, seen])
     time = events[Col.TIME][place]
     none = np.zeros(len(seen), np.int64)
-    until = np.concatenate([time[: len(cause)] + np.where(is_kept, AT_ONCE_NS, HORIZON_NS), none])
+    # In a session a topic may have to be introduced first, and that be repeated.
+    at_once = HORIZON_NS if context.policy.has_sessions else AT_ONCE_NS
+    until = np.concatenate([time[: len(cause)] + np.where(is_kept, at_once, HORIZON_NS), none])
     order = np.lexsort((place, both))
     filled, first = np.zeros(len(cause), np.int64), np.full(len(cause), -1, np.int64)
     answers = np.empty(len(seen), np.int64)

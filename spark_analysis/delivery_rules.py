@@ -23,6 +23,7 @@ from .policy import SECOND, SUBSCRIBE
 from .signs import Signs
 
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 LATE_NS = 3 * SECOND
 CERTAIN_NS = SECOND // 4  # so long before the end of the capture a forward would have come
 ALTERED_NS = SECOND
@@ -97,12 +98,21 @@ class DeliveryRules:
         key = mix(mix(first, due[CLIENT]), self.deliveries.retained[chosen])
         _, at, where = np.unique(key, return_index=True, return_inverse=True)
         least, got = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
-        np.maximum.at(least, where, due[LEAST])
+        np.maximum.at(least, where, np.where(self._heard(due[PUBLISH], first), due[LEAST], 0))
         np.add.at(got, where, filled)
         lacking = np.flatnonzero(got < least)
         return [
             Shortage(int(first[at[one]]), int(chosen[at[one]]), int(least[one] - got[one])) for one in lacking
         ]
+
+    def _heard(self, sends: Integers, firsts: Integers) -> Flags:
+        """Sends that the broker reacted to; all of a group in which it reacted to none."""
+        reacted = self.signs.reacted
+        of_group = np.zeros(len(reacted), np.bool_)
+        answered = np.flatnonzero(reacted & (self.asked.group >= 0))
+        of_group[self.asked.group[answered]] = True
+        heard: Flags = reacted[sends] | ~of_group[firsts]
+        return heard
 
     # -- what was not due ---------------------------------------------------------------------------------------
 
@@ -170,9 +180,8 @@ class DeliveryRules:
         if events.policy.has_sessions and self.told.kind[row] in (RESEND, ACK_LOST, DOUBLE) and self.told.group[row] != row:
             return True
         before = self._seen_before.before(int(self._content(np.array([row]), whole=True)[0]), row)
-        near = before[events[Col.TIME][row] - events[Col.TIME][before] < 50 * DOUBLE_NS]
-        ip_id = events[Col.IP_ID]
-        return bool(ip_id[row] > 0 and (ip_id[near] == ip_id[row]).any())
+        near = before[events[Col.TIME][row] - events[Col.TIME][before] < DOUBLE_NS]
+        return bool(len(near) and events[Col.IP_ID][row] <= 0 and self.context.point is not Point.BROKER)
 
     def _duplicate(self, row: int, publish: int, due: int) -> str:
         events = self.events
@@ -264,8 +273,9 @@ class DeliveryRules:
         text = f"{quoted(topic)} comes to {self.events.client(row)}, and no subscription asks for it"
         text += self._readings(publish, client)
         presumed = (client, int(self.events[Col.NAME][publish])) in self._presumed
-        self.findings.add("D-UNEXPECTED", row, text, [publish], sure=not presumed)
-        return "inconclusive" if presumed else "unexpected"
+        sure = not presumed and not (self.events.policy.has_sessions and self.signs.loss_seen)
+        self.findings.add("D-UNEXPECTED", row, text, [publish], sure=sure)
+        return "unexpected" if sure else "inconclusive"
 
     def _readings(self, publish: int, client: int) -> str:
         """Which wrong reading of which of its filters would make a client's of this."""

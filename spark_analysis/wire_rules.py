@@ -52,7 +52,8 @@ def party_findings(events: Events, findings: Findings) -> None:
     message, side = events[Col.MESSAGE], events[Col.SIDE]
     speaker = np.append(events.policy.speakers, -1)[message]
     findings.check("P-SPEAKER", np.flatnonzero((speaker >= 0) & (side >= 0)))
-    wrong = ((speaker == 1) & (side == TO_BROKER)) | ((speaker == 0) & (side == FROM_BROKER))
+    passed_on = np.append(events.policy.forwards, False)[message]
+    wrong = ((speaker == 1) & (side == TO_BROKER)) | ((speaker == 0) & (side == FROM_BROKER) & ~passed_on)
     for row in np.flatnonzero(wrong):
         said = events.policy.messages[message[row]]
         who = "only the broker says this, here a client does" if side[row] == TO_BROKER else "the broker says what only clients say"

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from benchmarks.accuracy import jobs as plan
 from benchmarks.accuracy import pipelined
-from benchmarks.accuracy.judging import Outcome, run
 from benchmarks.accuracy.page import Results, page
+from benchmarks.accuracy.pool import outcomes, two_processes
 
 PAGE = plan.ROOT / "docs" / "accuracy.md"
-PROCESSES = 2
 SEEDS, CLEAN_RUNS, DAMAGED_RUNS, PUBLISHES = 3, 500, 100, 10_000
 QUICK_DIALECTS = ("colon", "rolebyte", "topicnumber")
 DAMAGED_FROM = 10_001  # seeds of their own
@@ -32,8 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     parts = _jobs(options)
     with tempfile.TemporaryDirectory() as folder:
-        with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
-            faulty, clean, damaged = (_outcomes(pool, name, part, folder) for name, part in parts.items())
+        with two_processes() as pool:
+            faulty, clean, damaged = (outcomes(pool, name, part, folder) for name, part in parts.items())
         measured = _measured(options, Path(folder))
     command = shlex.join(["python", "-m", "benchmarks.accuracy", *words])
     took = time.monotonic() - started
@@ -72,25 +68,6 @@ def _jobs(options: argparse.Namespace) -> dict[str, list[plan.Job]]:
         "clean": list(plan.clean_jobs(dialects, count, points)),
         "damaged": list(plan.clean_jobs(dialects, damaged, points, plan.DAMAGED, DAMAGED_FROM)),
     }
-
-
-def _outcomes(pool: ProcessPoolExecutor, name: str, jobs: Iterable[plan.Job], folder: str) -> list[Outcome]:
-    """In the order of the jobs, whichever is done first."""
-    wanted = list(jobs)
-    futures = {pool.submit(partial(_run_apart, folder), job): at for at, job in enumerate(wanted)}
-    found: dict[int, list[Outcome]] = {}
-    for future in as_completed(futures):
-        found[futures[future]] = future.result()
-        print(f"\r{name}: {len(found)} of {len(wanted)}", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    return [outcome for at in range(len(wanted)) for outcome in found[at]]
-
-
-def _run_apart(folder: str, job: plan.Job) -> list[Outcome]:
-    """In a process of the pool: each has a folder of its own."""
-    mine = Path(folder) / str(multiprocessing.current_process().pid)
-    mine.mkdir(exist_ok=True)
-    return run(job, mine)
 
 
 def _measured(options: argparse.Namespace, folder: Path) -> list[pipelined.Matched]:

@@ -85,7 +85,7 @@ def _about(results: Results) -> str:
     every = [*results.faulty, *results.clean, *results.damaged]
     frames = sum(one.frames for one in every)
     lines = [f"Run of {results.day}: `{results.command}`, {results.seconds / 60:.0f} minutes with two processes; "]
-    lines.append(f"{len(every):,} captures with {frames:,} frames.\n")
+    lines.append(f"{len(every):,} captures with {frames:,} frames.\n\n")
     for outcomes, what in (
         (results.faulty, "one fault each"),
         (results.clean, "no fault"),

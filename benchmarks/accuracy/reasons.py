@@ -33,7 +33,57 @@ class Reason:
         )
 
 
-REASONS: tuple[Reason, ...] = ()
+_ONE_CLIENT = "What goes to the broker may be lost behind the capture, so an answer that does not come proves nothing."
+_AT_THE_END = "The capture ends before an answer or a resend is overdue, or nothing shows that the broker was there."
+REASONS: tuple[Reason, ...] = (
+    Reason(
+        "false",
+        "D-MISSING",
+        "Another name for the same: the late message lies behind the end of the capture, so it never comes.",
+        fault="forward-late",
+        near="D-LATE",
+    ),
+    Reason(
+        "false",
+        "A-UNSOLICITED",
+        "Another name for the same: an ACK that goes astray looks, where it comes to, like one that nobody asked for.",
+        fault="ack-misdirected",
+        point="client",
+        near="A-MISDIRECTED",
+    ),
+    Reason(
+        "false",
+        "D-UNEXPECTED",
+        "Both are true: the number leads to another topic's subscribers, and these did not ask for the message.",
+        fault="number-collision",
+        near="N-COLLISION",
+    ),
+    Reason(
+        "missed",
+        "D-MISSING",
+        "A capture at the publisher shows none of the forwards, those that are sent no more than those that are not.",
+        point="client",
+    ),
+    Reason(
+        "missed",
+        "A-ORDER",
+        "What comes to a client one after the other may have left in the other order: the rule is not judged there.",
+        point="client",
+    ),
+    Reason("inconclusive", None, _ONE_CLIENT, point="client"),
+    Reason(
+        "inconclusive",
+        "A-UNSOLICITED",
+        "The ACK stands at the very beginning: what it answers may have been sent before the capture began.",
+    ),
+    Reason("inconclusive", "A-MISSING", _AT_THE_END),
+    Reason("inconclusive", "R-MISSING", _AT_THE_END),
+    Reason(
+        "inconclusive",
+        "A-CLIENT-MISSING",
+        "The forward may have been lost behind the capture: it ends soon after, or shows that the network loses.",
+    ),
+)
 
 
 def reason_of(problem: Problem) -> Reason | None:

@@ -29,6 +29,8 @@ REPEATED_NS = 50_000_000  # the same again so soon after its ACK is no new reque
 FRESH_NS = 50_000_000  # what was sent so lately is more likely answered now than what was sent long ago
 TWICE_NS = 20_000_000  # an ACK that comes once more comes soon
 MOST_BACK = 512
+FEW_BACK = 32
+NOTHING = -(1 << 62)  # a key that is not there
 
 _column = types.Array(types.int64, 1, "C")
 _matrix = types.Array(types.int64, 2, "C")
@@ -53,6 +55,7 @@ def repeats(
     if rows[MESSAGE, row] != rows[MESSAGE, other]:
         return i64(-1)
     gap = rows[TIME, row] - rows[TIME, last]
+    keyed = keyed and rows[KEY, row] != NOTHING
     same = rows[CONTENT, row] == rows[CONTENT, other] and (not keyed or rows[KEY, row] == rows[KEY, other])
     if not same:
         if not has_resends or acked >= 0 or rows[TOPIC, row] != rows[TOPIC, other] or rows[PAYLOAD, row] == 0:
@@ -141,7 +144,15 @@ def pair(
                     last[other] = row
                     break
             continue
-        # An ACK: the open groups that it may answer.
+        # An ACK: the network's copy of an earlier one, or which of the open groups may it answer?
+        for place in range(at - 1, max(begin, at - FEW_BACK) - 1, -1):
+            other = order[place]
+            if rows[ROLE, other] == REPLY and rows[MESSAGE, other] == rows[MESSAGE, row] and rows[IP_ID, row] > 0:
+                if is_doubled(rows, other, row):
+                    group[row], kind[row] = group[other], i64(DOUBLED)
+                    break
+        if group[row] >= 0:
+            continue
         while head < at and (
             rows[ROLE, order[head]] != REQUEST
             or group[order[head]] != order[head]
@@ -201,8 +212,6 @@ def pair(
                 group[row], kind[row] = other, i64(ANSWER_AGAIN)
                 acks[other] += 1
                 break
-            if group[row] < 0:
-                if is_doubled(rows, ack[other], row):
-                    group[row], kind[row] = other, i64(DOUBLED)
-                elif rows[TIME, row] - rows[TIME, ack[other]] < TWICE_NS:
-                    group[row], kind[row] = other, i64(DUPLICATE)
+            if group[row] < 0 and rows[TIME, row] - rows[TIME, ack[other]] < TWICE_NS:
+                group[row] = other
+                kind[row] = i64(DOUBLED) if is_doubled(rows, ack[other], row) else i64(DUPLICATE)
