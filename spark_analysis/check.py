@@ -24,14 +24,14 @@ from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError, UsageError
 
 from .ack_timing import TimingSummary
-from .brokers import Brokers, choose_brokers
+from .brokers import choose_brokers
 from .capture_parts import Dialects
 from .captures import find_captures
 from .context import Context
 from .control import subscription_rows
 from .events import Events, events_of
 from .fanout import FanoutSummary
-from .gathering import Gathered, Seen, gather, look, session_context
+from .gathering import Known, Seen, know, look
 from .part_check import PartResult, check_part
 from .pieces import Batches, Piece, read_piece
 from .planning import wanted_dialects
@@ -63,6 +63,7 @@ class Options:
     brokers: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     limit: int = 1000
+    summaries: bool = True
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,8 @@ class Whole:
 
     session: SessionPlan
     dialect: Dialect
-    brokers: Brokers
     datagrams: int
-    context: Context
-    starts_late: bool
+    known: Known
     judged: list[Judged]
     damage: tuple[str, ...]
 
@@ -107,13 +106,15 @@ def check(
     engine: str = "auto",
     rules: Sequence[str] = (),
     limit: int = 1000,
+    summaries: bool = True,
     master: str | None = None,
     stage: Callable[[object], Stage] | None = None,
 ) -> CheckResult:
-    """Judge what the sources hold. ``stage``: given the Spark session, what to enter with each job's name."""
+    """Judge what the sources hold. Without ``summaries`` timing and fan-out are left out, which takes a third of the
+    time. ``stage``: given the Spark session, what to enter with each job's name."""
     if engine not in ("auto", "local", "spark"):
         raise UsageError(f"--engine is auto, local or spark, not {engine!r}")
-    options = Options(dialects or wanted_dialects(), tuple(brokers), tuple(rules), limit)
+    options = Options(dialects or wanted_dialects(), tuple(brokers), tuple(rules), limit, summaries)
     captures = find_captures(sources)
     if engine == "local" or (engine == "auto" and _is_small(captures)):
         return _check(captures, options, merge, _in_process)
@@ -161,19 +162,19 @@ def _check(captures: Sequence[str], options: Options, merge: bool, run: Runner) 
 
 
 def _judge_alone(options: Options, session: SessionPlan) -> list[Whole]:
-    """In a task: all three looks at once."""
+    """In a task: both looks at once."""
     read = read_piece(session.pieces[0], options.dialects)
     wholes = []
     for dialect in _present(read.batches, options.dialects):
-        events = events_of(read.batches, Policy(dialect), session.captures)
-        if not len(events):
+        policy = Policy(dialect)
+        seen = look(read.batches, policy)
+        if not seen.datagrams:
             continue
-        seen = look(events, _copies(read.batches, dialect))
-        brokers = choose_brokers([seen.evidence], options.brokers)
-        gathered = gather(events, brokers, EVER)
-        context, late = session_context(events.policy, brokers, [seen], [gathered], EVER)
-        judged = _judged(events, context, session.name, late, options.limit)
-        wholes.append(Whole(session, dialect, brokers, seen.datagrams, context, late, [judged], read.damage))
+        brokers = choose_brokers(seen.pairs, policy, options.brokers)
+        known = know(policy, brokers, [seen], session.captures)
+        events = events_of(read.batches, policy, session.captures)
+        judged = _judged(events, known.part(EVER), session.name, known.starts_late, options)
+        wholes.append(Whole(session, dialect, seen.datagrams, known, [judged], read.damage))
     return wholes
 
 
@@ -182,15 +183,13 @@ def _present(batches: Batches, dialects: Dialects) -> list[Dialect]:
     return [dialect for dialect in dialects.wanted if dialect.name in there]
 
 
-def _copies(batches: Batches, dialect: Dialect) -> int:
-    return sum(len(batch) - batch.column("copy_of").null_count for batch in batches)
-
-
-def _judged(events: Events, context: Context, session: str, starts_late: bool, limit: int) -> Judged:
-    part = check_part(events, context, session, starts_late)
+def _judged(events: Events, context: Context, session: str, starts_late: bool, options: Options) -> Judged:
+    part = check_part(events, context, session, starts_late, options.summaries)
+    if not options.summaries:
+        return Judged(part.without_rows(options.limit), TimingSummary.empty(), FanoutSummary.empty())
     timing = TimingSummary.of(part.exchanges, part.deliveries)
     fanout = FanoutSummary.of(part.deliveries, part.published)
-    return Judged(part.without_rows(limit), timing, fanout)
+    return Judged(part.without_rows(options.limit), timing, fanout)
 
 
 # -- a session in several parts -----------------------------------------------------------------------------------
@@ -202,32 +201,30 @@ class _Looked:
     damage: tuple[str, ...]
 
 
-def _look(options: Options, session: SessionPlan, piece: Piece) -> _Looked:
+def _look(options: Options, piece: Piece) -> _Looked:
     read = read_piece(piece, options.dialects)
-    found = {
-        dialect.name: look(events_of(read.batches, Policy(dialect), session.captures), _copies(read.batches, dialect))
-        for dialect in _present(read.batches, options.dialects)
-    }
-    return _Looked(found, read.damage)
+    present = _present(read.batches, options.dialects)
+    return _Looked({dialect.name: look(read.batches, Policy(dialect)) for dialect in present}, read.damage)
 
 
 def _judge_in_parts(session: SessionPlan, options: Options, run: Runner) -> list[Whole]:
-    looked = run(partial(_look, options, session), session.pieces, "look")
+    looked = run(partial(_look, options), session.pieces, "look")
     damage = tuple(sentence for one in looked for sentence in one.damage)
     wholes = []
     for dialect in options.dialects.wanted:
-        seen = [(piece, one.seen[dialect.name]) for piece, one in zip(session.pieces, looked, strict=True) if dialect.name in one.seen]
-        if not any(one.datagrams for _, one in seen):
+        pieces = [
+            (piece, one.seen[dialect.name])
+            for piece, one in zip(session.pieces, looked, strict=True)
+            if dialect.name in one.seen and one.seen[dialect.name].datagrams
+        ]
+        if not pieces:
             continue
-        brokers = choose_brokers([one.evidence for _, one in seen], options.brokers)
-        parts = _parts(session, dialect, seen)
-        gathered = run(partial(_gather, options, brokers), parts, "gather")
-        contexts = _contexts(dialect, brokers, [one for _, one in seen], gathered, parts)
-        jobs = list(zip(parts, contexts, strict=True))
-        judged = run(partial(_judge, options), jobs, "check")
-        context, late = contexts[0]
-        total = sum(one.datagrams for _, one in seen)
-        wholes.append(Whole(session, dialect, brokers, total, context, late, judged, damage))
+        policy, seen = Policy(dialect), [one for _, one in pieces]
+        pairs = pa.concat_tables([one.pairs for one in seen])
+        known = know(policy, choose_brokers(pairs, policy, options.brokers), seen, session.captures)
+        jobs = [(part, known.part(part.own)) for part in _parts(session, dialect, pieces)]
+        judged = run(partial(_judge, options, known.starts_late), jobs, "check")
+        wholes.append(Whole(session, dialect, sum(one.datagrams for one in seen), known, judged, damage))
     return wholes
 
 
@@ -249,31 +246,15 @@ def margin_ns(policy: Policy) -> int:
     return max(int(2.2 * policy.resend_ns), 5 * SECOND)
 
 
-def _events(options: Options, part: Part) -> Events:
-    dialect = next(one for one in options.dialects.wanted if one.name == part.dialect)
-    policy = Policy(dialect)
-    margin = margin_ns(policy)
+def _judge(options: Options, starts_late: bool, job: tuple[Part, Context]) -> Judged:
+    part, context = job
+    margin = margin_ns(context.policy)
     within = (part.own[0] - margin, part.own[1] + margin)
     batches = [batch for piece in part.pieces for batch in read_piece(piece, options.dialects, within).batches]
     if not batches:
         raise TopicsharkError(f"{part.session.captures[0]}: changed while it was read")
-    return events_of(batches, policy, part.session.captures)
-
-
-def _gather(options: Options, brokers: Brokers, part: Part) -> Gathered:
-    return gather(_events(options, part), brokers, part.own)
-
-
-def _contexts(
-    dialect: Dialect, brokers: Brokers, seen: list[Seen], gathered: list[Gathered], parts: list[Part]
-) -> list[tuple[Context, bool]]:
-    policy = Policy(dialect)
-    return [session_context(policy, brokers, seen, gathered, part.own) for part in parts]
-
-
-def _judge(options: Options, job: tuple[Part, tuple[Context, bool]]) -> Judged:
-    part, (context, late) = job
-    return _judged(_events(options, part), context, part.session.name, late, options.limit)
+    events = events_of(batches, context.policy, part.session.captures)
+    return _judged(events, context, part.session.name, starts_late, options)
 
 
 # -- the verdict --------------------------------------------------------------------------------------------------
@@ -283,7 +264,7 @@ def _result(whole: Whole, options: Options) -> SessionResult:
     counts: Counts = added(one.part.counts for one in whole.judged)
     rules = verdicts(counts, whole.dialect, options.rules)
     subscribed = FanoutSummary.of(
-        DELIVERIES.empty_table(), 0, subscription_rows(whole.context.subscriptions, whole.session.name)
+        DELIVERIES.empty_table(), 0, subscription_rows(whole.known.context.subscriptions, whole.session.name)
     )
     tables: list[pa.Table] = [one.part.findings for one in whole.judged]
     shown = findings_of(tables, whole.dialect, options.rules, options.limit)
@@ -291,7 +272,7 @@ def _result(whole: Whole, options: Options) -> SessionResult:
         whole.session.name,
         list(whole.session.captures),
         whole.dialect.name,
-        list(whole.brokers.texts),
+        list(whole.known.context.brokers.texts),
         whole.datagrams,
         _facts(whole),
         rules,
@@ -303,18 +284,18 @@ def _result(whole: Whole, options: Options) -> SessionResult:
 
 
 def _facts(whole: Whole) -> dict[str, object]:
-    context = whole.context
+    context = whole.known.context
     loss = any(one.part.loss_seen for one in whole.judged)
     notes = [_POINTS[context.point]]
-    if whole.starts_late:
+    if whole.known.starts_late:
         notes.append("It starts late: clients get messages that they asked for before it began.")
     if loss:
         notes.append("Datagrams were lost on the way: some were sent again though they had been answered, or led to nothing.")
-    if not whole.brokers.texts:
+    if not context.brokers.texts:
         notes.append("Nothing tells which end is the broker; name it with --broker HOST:PORT.")
     return {
         "point": str(context.point),
-        "starts_late": whole.starts_late,
+        "starts_late": whole.known.starts_late,
         "loss_seen": loss,
         "begin_ns": context.begin,
         "end_ns": context.end,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -42,3 +42,7 @@ class Context:
     bindings: Bindings
     connected: dict[int, tuple[Integers, NDArray[np.bool_]]] = field(default_factory=dict)
     retained: pa.Table = field(default_factory=RETAINED.empty_table)
+
+    def of_part(self, own: tuple[int, int], retained: pa.Table) -> Context:
+        """The same for one part, with the messages that were retained before it."""
+        return replace(self, own=own, retained=retained)

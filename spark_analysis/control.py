@@ -50,14 +50,18 @@ def control_rows(events: Events) -> pa.Table:
 
 
 def _is_control(events: Events) -> NDArray[np.bool_]:
-    policy, message = events.policy, events[Col.MESSAGE]
-    wanted = np.isin(policy.meaning, (SUBSCRIBE, UNSUBSCRIBE, CREATE))
+    wanted = np.append(control_messages(events.policy), False)  # for those in error
+    return wanted[events[Col.MESSAGE]] & (events[Col.SIDE] >= 0)
+
+
+def control_messages(policy: Policy) -> NDArray[np.bool_]:
+    """Which messages change what is due later."""
+    wanted: NDArray[np.bool_] = np.isin(policy.meaning, (SUBSCRIBE, UNSUBSCRIBE, CREATE))
     if policy.has_sessions:
         named = np.array([name in (CONNECTS, DISCONNECTS) for name in policy.messages])
         binding = policy.answers[:, wanted].any(axis=1)  # the ACKs of what is wanted hold numbers
         wanted = wanted | named | binding
-    wanted = np.append(wanted, False)  # for those in error
-    return wanted[message] & (events[Col.SIDE] >= 0)
+    return wanted
 
 
 def _answer_times(events: Events, rows: Integers) -> Integers:

@@ -35,6 +35,7 @@ class Deliveries:
                   PUBLISH is the row of the subscription
     retained      of each expectation: -1, or the number of the retained message
     filled        how many forwards each got; `first` the first of them, -1 for none
+    asked_for     (publish, client, filter) of each filter that asks; ``part_of`` the expectation that it is part of
     seen          rows that are forwards; `answers` the expectation that each fulfils, -1 for none
     """
 
@@ -50,6 +51,8 @@ class Deliveries:
     topic_number: dict[int, int]
     matching: tuple[Integers, NDArray[np.int32]]
     kept: pa.Table
+    asked_for: Integers
+    part_of: Integers
 
     def publish_of(self) -> Integers:
         """For each forward seen, the row of what made it due; -1 if nothing did."""
@@ -77,13 +80,14 @@ def deliver(events: Events, context: Context) -> Deliveries:
     again, which = _retained_due(events, context, kept)
     due = np.concatenate([due, again], axis=1)
     retained = np.concatenate([np.full(due.shape[1] - len(which), -1, np.int64), which])
-    due, retained = _one_each(due, retained, policy.dialect.spec.broker.copies)
+    copies = due[[PUBLISH, CLIENT, FILTER]], retained
+    due, retained, copy_of = _one_each(due, retained, policy.dialect.spec.broker.copies)
     _excuse_the_absent(events, context, due)
     seen = np.flatnonzero(np.append(policy.forwards, False)[message] & (side == FROM_BROKER))
     seen = seen[~_doubled(events, seen)]
     filled, first, answers = _pair(events, context, due, retained, kept, seen)
     return Deliveries(
-        plain, rows[is_wild], due, retained, filled, first, seen, answers, names, number, matching, kept
+        plain, rows[is_wild], due, retained, filled, first, seen, answers, names, number, matching, kept, copies[0], copy_of
     )
 
 
@@ -132,18 +136,19 @@ def _due(
     return np.ascontiguousarray(out[:, :count])
 
 
-def _one_each(due: Integers, retained: Integers, copies: str) -> tuple[Integers, Integers]:
-    """Several filters of one subscriber: as many copies as filters, or one, as the dialect has it."""
+def _one_each(due: Integers, retained: Integers, copies: str) -> tuple[Integers, Integers, Integers]:
+    """Several filters of one subscriber: as many copies as filters, or one, as the dialect has it. Also returned is
+    which of the result each of the given became."""
     key = mix(mix(due[PUBLISH], due[CLIENT]), retained)
     _, first, where = np.unique(key, return_index=True, return_inverse=True)
     if len(first) == due.shape[1]:
-        return due, retained
+        return due, retained, np.arange(due.shape[1])
     merged = np.ascontiguousarray(due[:, first])
     for row in (LEAST, MOST):
         merged[row] = 0
         add = np.maximum if copies == "per-subscriber" else np.add
         add.at(merged[row], where, due[row])
-    return merged, retained[first]
+    return merged, retained[first], where
 
 
 def _excuse_the_absent(events: Events, context: Context, due: Integers) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,7 +53,7 @@ class DeliveryRules:
 
     def run(self) -> None:
         self._due = self.deliveries.due
-        self._subscribers = self._texts_of_subscribers()
+        self.subscribers = self._texts_of_subscribers()
         self._prepare()
         self._unexplained()
         self._missing()
@@ -67,7 +66,7 @@ class DeliveryRules:
         return dict(zip(numbers(table.subscribers[1]), table.texts, strict=True))
 
     def _who(self, client: int) -> str:
-        return self._subscribers.get(client, "a client")
+        return self.subscribers.get(client, "a client")
 
     def _topic(self, row: int) -> str | None:
         return self.deliveries.names.get(int(self.events[Col.NAME][row]), self.events.text("topic", row))
@@ -409,25 +408,31 @@ class DeliveryRules:
         order = np.lexsort((publish, stream))
         publish, forward, stream = publish[order], forward[order], stream[order]
         self.findings.check("D-REORDERED", forward)
-        said = events[Col.PAYLOAD][publish]  # of messages that are the same nobody sees the order
         overtaken = np.flatnonzero((stream[1:] == stream[:-1]) & (forward[1:] < forward[:-1]))
-        told: Counter[int] = Counter()
+        told: set[int] = set()
         for at in numbers(overtaken):
-            begin = at
-            while begin >= 0 and stream[begin] == stream[at] and forward[begin] > forward[at + 1]:
-                if not told[int(forward[begin])] and said[begin] != said[at + 1]:
-                    self._overtaken(begin, at + 1, publish, forward)
-                told[int(forward[begin])] += 1
-                begin -= 1
+            slow = at
+            while slow >= 0 and stream[slow] == stream[at] and forward[slow] > forward[at + 1]:
+                if slow not in told:
+                    told.add(slow)
+                    self._overtaken(slow, publish, forward, stream)
+                slow -= 1
 
-    def _overtaken(self, slow: int, quick: int, publish: Integers, forward: Integers) -> None:
+    def _overtaken(self, slow: int, publish: Integers, forward: Integers, stream: Integers) -> None:
+        """Tell of a forward that came behind later messages of its stream, unless they are all the same."""
         events, time = self.events, self.events[Col.TIME]
-        apart = time[publish[quick]] - time[publish[slow]]
+        end = int(np.searchsorted(stream[slow:], stream[slow], "right")) + slow
+        later = np.arange(slow + 1, end)
+        other = events[Col.PAYLOAD][publish[later]] != events[Col.PAYLOAD][publish[slow]]
+        quick = later[(forward[later] < forward[slow]) & other]
+        if not len(quick):
+            return
+        apart = time[publish[quick[0]]] - time[publish[slow]]
         sure = self.context.point is Point.BROKER or (self.context.point is Point.BRIDGE and apart > JITTER_NS)
         sure = sure and not (self.signs.loss_seen and events.policy.has_sessions)
         topic = quoted(self._topic(int(publish[slow])))
         text = f"a later message of {topic} comes to {events.client(int(forward[slow]))} before this one"
-        rows = [int(publish[slow]), int(forward[quick]), int(publish[quick])]
+        rows = [int(publish[slow]), *numbers(forward[quick]), *numbers(publish[quick])]
         self.findings.add("D-REORDERED", int(forward[slow]), text, rows, sure=bool(sure))
 
     def _retained(self) -> None:
@@ -445,6 +450,7 @@ class DeliveryRules:
             waited = self.context.end - int(time[sends[-1]]) > SECOND
             sure = waited and self.context.point is not Point.CLIENT and not self.signs.unheard(sends, self.context.point)
             sure = sure and not (events.policy.has_sessions and self.signs.loss_seen)
+            self.lacks[short.due] = "missing" if sure else "inconclusive"
             if len(plain):
                 text = f"{events.client(subscribe)} does not get the retained message of {quoted(topic)}; one that was not to be retained came since"
                 self.findings.add("T-CLEARED", subscribe, text, [-frame, int(plain[0])], sure=sure, topic=topic)

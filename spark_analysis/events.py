@@ -7,7 +7,7 @@ texts themselves stay in the table, to be looked up by row where a finding is to
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -24,7 +24,8 @@ TO_BROKER, FROM_BROKER, ELSEWHERE = 1, 0, -1
 
 # What is read of a capture for the checker: columns of `messages`.
 COLUMNS = (
-    "capture frame time_ns src sport dst dport dialect form message topic filter retain payload error error_offset copy_of key number port ip_id"
+    "capture frame time_ns src sport dst dport dialect message topic filter retain payload error error_offset copy_of"
+    " key number port ip_id"
 ).split()
 
 
@@ -58,19 +59,19 @@ class Col(IntEnum):
 class Events:
     """In the order of the capture; of merged captures in the order of time. Copies that the capture made are left out.
 
-    ``table`` holds the texts, row by row the same. ``rows[Col.X]`` is a column.
+    ``table`` holds the texts, row by row the same.
     """
 
     policy: Policy
-    rows: Integers
+    columns: dict[Col, Integers]
     table: pa.Table
     captures: tuple[str, ...]
 
     def __len__(self) -> int:
-        return int(self.rows.shape[1])
+        return len(self.columns[Col.TIME])
 
     def __getitem__(self, column: Col) -> Integers:
-        return self.rows[column]
+        return self.columns[column]
 
     def text(self, column: str, row: int) -> str | None:
         """A text of the table."""
@@ -90,11 +91,6 @@ class Events:
         """The end that is not the broker."""
         return self.source(row) if self[Col.SIDE][row] == TO_BROKER else self.target(row)
 
-    def taken(self, chosen: NDArray[np.bool_] | Integers) -> Events:
-        """Some of the rows."""
-        where = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-        return replace(self, rows=np.ascontiguousarray(self.rows[:, where]), table=self.table.take(pa.array(where)))
-
 
 def endpoint_text(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -106,52 +102,60 @@ def endpoint_hash(host: str, port: int) -> int:
 
 def events_of(batches: Sequence[pa.RecordBatch], policy: Policy, captures: Sequence[str]) -> Events:
     """The events of one dialect. Of several captures the batches come one capture after the other."""
-    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    known = pc.equal(table.column("dialect"), policy.dialect.name)
-    wanted = pc.and_(known, pc.is_null(table.column("copy_of")))
-    if not pc.all(wanted).as_py():
-        table = table.filter(wanted).combine_chunks()
+    table = rows_of(batches, policy.dialect.name)
     capture = _capture_numbers(table, captures)
     if len(set(capture[:1]) | set(capture[-1:])) > 1:
         order = np.lexsort((_numbers(table, "frame"), capture, _numbers(table, "time_ns")))
         table, capture = table.take(pa.array(order)).combine_chunks(), capture[order]
-    return Events(policy, _rows(table, policy, capture), table, tuple(captures))
+    return Events(policy, _columns(table, policy, capture), table, tuple(captures))
+
+
+def rows_of(batches: Sequence[pa.RecordBatch], dialect: str) -> pa.Table:
+    """The rows of one dialect in one piece, without the copies that the capture made."""
+    table = pa.Table.from_batches(batches).unify_dictionaries()
+    wanted = pc.equal(table.column("dialect"), dialect)
+    if table.column("copy_of").null_count < len(table):
+        wanted = pc.and_(wanted, pc.is_null(table.column("copy_of")))
+    if not pc.all(wanted).as_py():
+        table = table.filter(wanted)
+    return table.drop_columns(["dialect", "copy_of"]).combine_chunks()
 
 
 def _capture_numbers(table: pa.Table, captures: Sequence[str]) -> Integers:
     if len(captures) <= 1:
-        return np.zeros(len(table), np.int64)
+        return np.broadcast_to(np.int64(0), len(table))
     numbers = {hash_of(name): at for at, name in enumerate(captures)}
     found, where = np.unique(_hashes(table, "capture"), return_inverse=True)
     return np.array([numbers[int(one)] for one in found], np.int64)[where]
 
 
-def _rows(table: pa.Table, policy: Policy, capture: Integers) -> Integers:
-    rows = np.full((len(Col), len(table)), NOTHING, np.int64)
-    rows[Col.TIME], rows[Col.FRAME], rows[Col.CAPTURE] = _numbers(table, "time_ns"), _numbers(table, "frame"), capture
-    rows[Col.SRC_HOST], rows[Col.DST_HOST] = _hashes(table, "src"), _hashes(table, "dst")
-    rows[Col.SRC] = mix(rows[Col.SRC_HOST], _numbers(table, "sport"))
-    rows[Col.DST] = mix(rows[Col.DST_HOST], _numbers(table, "dport"))
-    rows[Col.MESSAGE] = _messages(table, policy)
-    rows[Col.FILTER], rows[Col.PAYLOAD] = _hashes(table, "filter"), _hashes(table, "payload")
-    rows[Col.KEY], rows[Col.NUMBER] = _numbers(table, "key"), _numbers(table, "number")
-    rows[Col.PORT] = _numbers(table, "port")
-    rows[Col.RETAIN], rows[Col.IP_ID] = _numbers(table, "retain", -1), _numbers(table, "ip_id", -1)
+def _columns(table: pa.Table, policy: Policy, capture: Integers) -> dict[Col, Integers]:
+    columns = {Col.TIME: _numbers(table, "time_ns"), Col.FRAME: _numbers(table, "frame"), Col.CAPTURE: capture}
+    for end, host, address, port in (
+        (Col.SRC, Col.SRC_HOST, "src", "sport"),
+        (Col.DST, Col.DST_HOST, "dst", "dport"),
+    ):
+        columns[host] = _hashes(table, address)
+        columns[end] = mix(columns[host], _numbers(table, port))
+    columns[Col.MESSAGE] = message = messages_of(table, policy)
+    columns[Col.FILTER], columns[Col.PAYLOAD] = _hashes(table, "filter"), _hashes(table, "payload")
+    columns[Col.KEY], columns[Col.NUMBER] = _numbers(table, "key"), _numbers(table, "number")
+    columns[Col.PORT] = _numbers(table, "port")
+    columns[Col.RETAIN], columns[Col.IP_ID] = _numbers(table, "retain", -1), _numbers(table, "ip_id", -1)
     topic = _hashes(table, "topic")
-    rows[Col.NAME] = rows[Col.TOPIC] = _passed_on(table, policy, rows[Col.MESSAGE], topic)
+    columns[Col.NAME] = columns[Col.TOPIC] = _passed_on(table, policy, message, topic)
     if policy.dialect.spec.topics.kind == "source-address":
-        rows[Col.NAME] = np.where(policy.publishes[rows[Col.MESSAGE]], rows[Col.SRC_HOST], 0)
+        columns[Col.NAME] = np.where(policy.publishes[message], columns[Col.SRC_HOST], 0)
     if not policy.topic_is_told:
-        rows[Col.TOPIC] = 0
-    content = mix(mix(topic, rows[Col.FILTER]), mix(rows[Col.PAYLOAD], rows[Col.MESSAGE]))
-    rows[Col.CONTENT] = mix(content, rows[Col.NUMBER]) if policy.dialect.spec.topics.number else content
-    rows[Col.SIDE] = ELSEWHERE
-    return rows
+        columns[Col.TOPIC] = np.zeros(len(table), np.int64)
+    content = mix(mix(topic, columns[Col.FILTER]), mix(columns[Col.PAYLOAD], message))
+    columns[Col.CONTENT] = mix(content, columns[Col.NUMBER]) if policy.dialect.spec.topics.number else content
+    return columns
 
 
 def _numbers(table: pa.Table, column: str, absent: int = NOTHING) -> Integers:
-    if column not in table.column_names:
-        return np.full(len(table), absent, np.int64)
+    if column not in table.column_names or table.column(column).null_count == len(table):
+        return np.broadcast_to(np.int64(absent), len(table))
     values = table.column(column)
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
@@ -163,7 +167,7 @@ def _hashes(table: pa.Table, column: str) -> Integers:
     return chunks[0] if len(chunks) == 1 else np.concatenate([np.zeros(0, np.int64), *chunks])
 
 
-def _messages(table: pa.Table, policy: Policy) -> Integers:
+def messages_of(table: pa.Table, policy: Policy) -> Integers:
     """Numbers of messages; those in error have none."""
     values = table.column("message").combine_chunks()
     coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
@@ -193,15 +197,15 @@ def _passed_on(table: pa.Table, policy: Policy, message: Integers, topic: Intege
 
 def with_parties(events: Events, brokers: Collection[int], hosts: Collection[int]) -> Events:
     """Say of each event who is the broker and who the client. ``hosts`` are those of the brokers."""
-    rows = events.rows
+    columns = events.columns
     known = np.array(sorted(brokers), np.int64)
-    to, by = np.isin(rows[Col.DST], known), np.isin(rows[Col.SRC], known)
-    if events.policy.dialect.spec.broker.forward_from == "ephemeral":
-        by |= np.isin(rows[Col.SRC_HOST], np.array(sorted(hosts), np.int64)) & ~to
-    rows[Col.SIDE] = np.where(to & ~by, TO_BROKER, np.where(by & ~to, FROM_BROKER, ELSEWHERE))
-    rows[Col.CLIENT] = np.where(to, rows[Col.SRC], rows[Col.DST])
-    # A broker that sends from other ports is known by its host.
+    to, by = np.isin(columns[Col.DST], known), np.isin(columns[Col.SRC], known)
     ephemeral = events.policy.dialect.spec.broker.forward_from == "ephemeral"
+    if ephemeral:
+        by |= np.isin(columns[Col.SRC_HOST], np.array(sorted(hosts), np.int64)) & ~to
+    columns[Col.SIDE] = np.where(to & ~by, TO_BROKER, np.where(by & ~to, FROM_BROKER, ELSEWHERE))
+    columns[Col.CLIENT] = np.where(to, columns[Col.SRC], columns[Col.DST])
+    # A broker that sends from other ports is known by its host.
     ends = (Col.DST_HOST, Col.SRC_HOST) if ephemeral else (Col.DST, Col.SRC)
-    rows[Col.BROKER] = np.where(to, rows[ends[0]], rows[ends[1]])
+    columns[Col.BROKER] = np.where(to, columns[ends[0]], columns[ends[1]])
     return events

@@ -106,10 +106,13 @@ def _pair(
     events: Events, rows: Integers, role: Integers, owed: Flags, anchors: Integers | None, deliveries: Deliveries
 ) -> tuple[Integers, ...]:
     policy = events.policy
+    keyed = bool(policy.is_keyed[policy.meaning == ACK].any()) and _keys_tell_requests_apart(policy)
     table = np.empty((PAIRED, len(rows)), np.int64)
     table[pairing.TALK] = mix(events[Col.BROKER][rows], events[Col.CLIENT][rows])
     for column, source in _SAME.items():
         table[column] = events[source][rows]
+    if keyed:
+        table[pairing.CONTENT] = mix(table[pairing.CONTENT], table[pairing.KEY])
     table[pairing.ROLE], table[pairing.OWED] = role[rows], owed[rows]
     place = np.full(len(events) + 1, -1, np.int64)
     place[rows] = np.arange(len(rows))
@@ -120,12 +123,13 @@ def _pair(
     table[pairing.FORWARDED] = forwarded[rows]
     order = np.lexsort((np.arange(len(rows)), table[pairing.TALK]))
     results = [np.full(len(rows), -1, np.int64) for _ in range(7)]
-    keyed = bool(policy.is_keyed[policy.meaning == ACK].any()) and _keys_tell_requests_apart(policy)
     again = anchors is not None or policy.has_sessions  # plain brokers do not send again
     how = table, policy.answers, policy.is_keyed, keyed, policy.resend_ns, policy.has_resends, again
-    pair(order, *how, UNKNOWN, *results)
+    slots = np.full(1 << (2 * len(rows)).bit_length(), -1, np.int64)
+    pair(order, *how, UNKNOWN, slots, *results)
     if (results[6] == pairing.QUEUED).any():
-        pair(order, *how, _usual(table, results), *results)
+        slots[:] = -1
+        pair(order, *how, _usual(table, results), slots, *results)
     return tuple(_spread(one, rows, len(events), at in (0, 2, 4)) for at, one in enumerate(results))
 
 

@@ -21,7 +21,8 @@ from .events import FROM_BROKER, TO_BROKER, Col, Events, with_parties
 from .exchanges import Exchanges, exchange
 from .findings import Findings
 from .gathering import resolve_names
-from .kernels.expecting import CLIENT, FILTER, LEAST, PUBLISH
+from .kernels.expecting import CLIENT, FILTER, PUBLISH
+from .kernels.hashing import mix
 from .kernels.pairing import RESENT
 from .loop_rules import loop_findings
 from .schemas import DELIVERIES, EXCHANGES, PUBLISHES
@@ -53,7 +54,10 @@ class PartResult:
         return PartResult(findings, self.counts, self.loss_seen, *none)
 
 
-def check_part(events: Events, context: Context, session: str, starts_late: bool) -> PartResult:
+def check_part(
+    events: Events, context: Context, session: str, starts_late: bool, with_rows: bool = True
+) -> PartResult:
+    """``with_rows``: exchanges and deliveries too, not only what is wrong."""
     with_parties(events, context.brokers.endpoints, context.brokers.hosts)
     resolve_names(events, context)
     findings = Findings(events, context, session)
@@ -68,10 +72,11 @@ def check_part(events: Events, context: Context, session: str, starts_late: bool
     rules.run()
     number_findings(events, context, findings)
     loop_findings(events, context, findings)
+    found = findings.table(), findings.counts(), signs.loss_seen
+    if not with_rows:
+        return PartResult(*found, EXCHANGES.empty_table(), DELIVERIES.empty_table(), PUBLISHES.empty_table())
     return PartResult(
-        findings.table(),
-        findings.counts(),
-        signs.loss_seen,
+        *found,
         _exchange_rows(events, findings, session, asked, told),
         _delivery_rows(events, findings, session, rules),
         _published(events, findings, deliveries, asked),
@@ -138,38 +143,70 @@ def _endpoints(events: Events, rows: Integers, sources: bool) -> pa.Array:
 
 
 def _delivery_rows(events: Events, findings: Findings, session: str, rules: DeliveryRules) -> pa.Table:
-    deliveries, due = rules.deliveries, rules.deliveries.due
-    cause, first = due[PUBLISH], deliveries.first
-    mine = np.flatnonzero(findings.owned[cause])
-    cause, first = cause[mine], first[mine]
-    retained = deliveries.retained[mine] >= 0
-    came = first >= 0
-    time = events[Col.TIME]
-    latency = np.where(came, time[first] - time[cause], 0)
-    outcome = np.where(came, np.where((latency >= LATE_NS) & ~retained, "late", "delivered"), "optional").astype(object)
-    for place, at in enumerate(mine):
-        if int(at) in rules.lacks:
-            outcome[place] = rules.lacks[int(at)]
-    lacking = (deliveries.filled[mine] < due[LEAST][mine]) & ~came & (outcome == "optional")
-    outcome[lacking] = np.where(retained[lacking], "missing", "optional")
-    subscribers = rules._subscribers
-    filters = pa.array([*rules.context.subscriptions.filters, None], pa.string())
+    """One row for each copy that was due, with the filter that asked for it."""
+    deliveries = rules.deliveries
+    which, forward, filters = _copies(deliveries, events.policy.dialect.spec.broker.copies)
+    cause = deliveries.due[PUBLISH][which]
+    mine = findings.owned[cause]
+    which, forward, filters, cause = which[mine], forward[mine], filters[mine], cause[mine]
+    retained, came, time = deliveries.retained[which], forward >= 0, events[Col.TIME]
+    latency = np.where(came, time[forward] - time[cause], 0)
+    texts = pa.array([*rules.context.subscriptions.filters, None], pa.string())
     columns = [
-        pa.repeat(session, len(mine)),
+        pa.repeat(session, len(which)),
         _captures(events, cause),
         pa.array(events[Col.FRAME][cause]),
         pa.array(time[cause]),
         _endpoints(events, cause, True),
-        _topics(events, deliveries, cause),
-        _clients(due[CLIENT][mine], subscribers),
-        filters.take(pa.array(due[FILTER][mine] % len(filters))),
-        pa.array(events[Col.FRAME][first], mask=~came),
-        pa.array(time[first], mask=~came),
+        _topics(events, deliveries, cause, retained),
+        _clients(deliveries.due[CLIENT][which], rules.subscribers),
+        texts.take(pa.array(filters % len(texts))),
+        pa.array(events[Col.FRAME][forward], mask=~came),
+        pa.array(time[forward], mask=~came),
         pa.array(latency, mask=~came),
-        pa.array(retained),
-        pa.array(outcome, pa.string()),
+        pa.array(retained >= 0),
+        pa.array(_outcomes(rules, which, came, latency, retained >= 0), pa.string()),
     ]
     return pa.concat_tables([pa.table(columns, schema=DELIVERIES), _unexplained(events, findings, session, rules)])
+
+
+def _copies(deliveries: Deliveries, mode: str) -> tuple[Integers, Integers, Integers]:
+    """For each copy its expectation, the forward that brought it (-1: none), and the filter."""
+    if mode == "per-subscriber":
+        which, filters = np.arange(deliveries.due.shape[1]), deliveries.due[FILTER]
+    else:
+        which, filters = deliveries.part_of, deliveries.asked_for[2]
+    order = np.lexsort((np.arange(len(which)), which))
+    rank = np.empty(len(which), np.int64)
+    rank[order] = _ranks(which[order])
+    came = np.flatnonzero(deliveries.answers >= 0)
+    came = came[np.lexsort((came, deliveries.answers[came]))]
+    keys = mix(deliveries.answers[came], _ranks(deliveries.answers[came]))
+    by_key = np.argsort(keys, kind="stable")
+    wanted = mix(which, rank)
+    place = np.searchsorted(keys[by_key], wanted)
+    found = place < len(keys)
+    found[found] = keys[by_key][place[found]] == wanted[found]
+    forward = np.full(len(which), -1, np.int64)
+    forward[found] = deliveries.seen[came[by_key[place[found]]]]
+    return which, forward, filters
+
+
+def _ranks(keys: Integers) -> Integers:
+    """Of sorted keys: how many equal ones came before."""
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
+    return np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+
+
+def _outcomes(
+    rules: DeliveryRules, which: Integers, came: NDArray[np.bool_], latency: Integers, retained: NDArray[np.bool_]
+) -> NDArray[np.object_]:
+    late = (latency >= LATE_NS) & ~retained
+    outcome = np.where(came, np.where(late, "late", "delivered"), "optional").astype(object)
+    lacks = np.array(sorted(rules.lacks), np.int64)
+    for at in np.flatnonzero(~came & np.isin(which, lacks)):
+        outcome[at] = rules.lacks[int(which[at])]
+    return outcome
 
 
 def _clients(clients: Integers, texts: dict[int, str]) -> pa.Array:
@@ -177,9 +214,15 @@ def _clients(clients: Integers, texts: dict[int, str]) -> pa.Array:
     return pa.array([texts.get(int(one)) for one in found], pa.string()).take(pa.array(where))
 
 
-def _topics(events: Events, deliveries: Deliveries, rows: Integers) -> pa.Array:
-    found, where = np.unique(events[Col.NAME][rows], return_inverse=True)
-    return pa.array([deliveries.names.get(int(one)) for one in found], pa.string()).take(pa.array(where))
+def _topics(events: Events, deliveries: Deliveries, rows: Integers, retained: Integers) -> pa.Array:
+    names = events[Col.NAME][rows].copy()
+    texts = dict(deliveries.names)
+    kept = retained >= 0
+    if kept.any():
+        names[kept] = deliveries.kept.column("name").to_numpy()[retained[kept]]
+        texts |= dict(zip(deliveries.kept.column("name").to_pylist(), deliveries.kept.column("text").to_pylist(), strict=True))
+    found, where = np.unique(names, return_inverse=True)
+    return pa.array([texts.get(int(one)) for one in found], pa.string()).take(pa.array(where))
 
 
 def _unexplained(events: Events, findings: Findings, session: str, rules: DeliveryRules) -> pa.Table:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from spark_analysis.brokers import choose_brokers
 from spark_analysis.check import EVER, PART_BYTES
 from spark_analysis.events import events_of
-from spark_analysis.gathering import gather, look, session_context
+from spark_analysis.gathering import know, look
 from spark_analysis.part_check import check_part
 from spark_analysis.pieces import read_piece
 from spark_analysis.planning import wanted_dialects
@@ -26,13 +26,11 @@ def exchanges_of(path: Path, dialect: str) -> pa.Table:
     """EXCHANGES of a capture that is one piece."""
     wanted = wanted_dialects([dialect])
     (session,), _ = plan_sessions([str(path)], wanted, False, PART_BYTES, _here)
-    read = read_piece(session.pieces[0], wanted)
-    events = events_of(read.batches, Policy(wanted.wanted[0]), session.captures)
-    seen = look(events, 0)
-    brokers = choose_brokers([seen.evidence], ())
-    gathered = gather(events, brokers, EVER)
-    context, late = session_context(events.policy, brokers, [seen], [gathered], EVER)
-    return check_part(events, context, session.name, late).exchanges
+    read, policy = read_piece(session.pieces[0], wanted), Policy(wanted.wanted[0])
+    seen = look(read.batches, policy)
+    known = know(policy, choose_brokers(seen.pairs, policy, ()), [seen], session.captures)
+    events = events_of(read.batches, policy, session.captures)
+    return check_part(events, known.part(EVER), session.name, known.starts_late).exchanges
 
 
 def _here(function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:

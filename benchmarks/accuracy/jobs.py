@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,8 +136,9 @@ def faulty_jobs(
             scenario, rate = SCENARIOS.get(name, "building"), RATES.get(name, RATE)
             if not _can_play(scenario, dialect):
                 continue
-            for seed in range(1, seeds + 1):
-                yield Job(scenario, dialect, seed, {name: rate}, _present(scenario, dialect, points))
+            there = _present(scenario, dialect, points)
+            for seed in range(1, seeds + 1) if there else ():
+                yield Job(scenario, dialect, seed, {name: rate}, there)
 
 
 def clean_jobs(
@@ -146,15 +148,17 @@ def clean_jobs(
     settings: Sequence[tuple[str, dict[str, float]]] = CLEAN,
     first_seed: int = 1,
 ) -> Iterator[Job]:
-    """So many runs, each with a seed of its own: all dialects take turns, then all settings, with changing points."""
+    """So many runs, each with a seed of its own: settings take turns, and in each the dialects that can play it."""
     for number in range(count):
-        turn, at = divmod(number, len(dialects))
-        dialect = dialects[at]
-        scenario, conditions = settings[turn % len(settings)]
-        scenario = scenario if _can_play(scenario, dialect) else "building"
+        turn, at = divmod(number, len(settings))
+        scenario, conditions = settings[at]
+        playing = [dialect for dialect in dialects if _can_play(scenario, dialect)]
+        if not playing:
+            continue
+        dialect, seed = playing[(turn + at) % len(playing)], first_seed + number
         there = _present(scenario, dialect, points)
-        point = there[(turn + turn // len(settings) + at) % len(there)] if there else "broker"
-        yield Job(scenario, dialect, first_seed + number, conditions, (point,))
+        if there:
+            yield Job(scenario, dialect, seed, conditions, (random.Random(seed).choice(there),))
 
 
 _nodes: dict[tuple[str, str], tuple[str, ...] | None] = {}

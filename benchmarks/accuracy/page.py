@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.accuracy.jobs import Job
 from benchmarks.accuracy.judging import Outcome, Problem, Tally
@@ -174,13 +175,24 @@ def _not_explained(cases: dict[tuple[str, str, str], list[Problem]]) -> str:
     if not cases:
         return "Every case is explained.\n"
     total = sum(map(len, cases.values()))
-    lines = [
-        f"Not explained: {total}. Each sort with up to {EXAMPLES} of its cases; the command makes the capture again.\n"
-    ]
+    lines = [f"Not explained: {total}. Each sort with some of its cases; the command makes the capture again.\n"]
     for (kind, rule, fault), problems in sorted(cases.items()):
-        lines.append(f"- {kind} {rule} where the fault is {fault}: {len(problems)}")
-        lines += [f"    - {_case(one)}" for one in problems[:EXAMPLES]]
+        lines.append(f"- {kind} {rule}, fault {fault}: {len(problems)} ({_where(problems)})")
+        lines += [f"    - {_case(one)}" for one in _examples(problems)]
     return "\n".join(lines) + "\n"
+
+
+def _where(problems: list[Problem]) -> str:
+    """How many in which dialect and at which point."""
+    counts = Counter(f"{Path(one.job.dialect).stem} at {one.point}" for one in problems)
+    return ", ".join(f"{place} {count}" for place, count in counts.items())
+
+
+def _examples(problems: list[Problem]) -> list[Problem]:
+    """One of each dialect first."""
+    by_dialect = {one.job.dialect: one for one in reversed(problems)}
+    firsts = sorted(by_dialect.values(), key=problems.index)
+    return [*firsts, *(one for one in problems if one not in firsts)][:EXAMPLES]
 
 
 def _case(problem: Problem) -> str:

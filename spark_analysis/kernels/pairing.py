@@ -12,6 +12,8 @@ from numba import types
 
 from pcap_tools.columnar.jit import i64, inlined, kernel
 
+from .hashing import mixed
+
 # Columns of what is paired.
 TALK, TIME, MESSAGE, CONTENT, KEY, TOPIC, IP_ID, ROLE, ANCHOR, PAYLOAD, FORWARDED, OWED = range(12)
 PAIRED = 12
@@ -48,31 +50,19 @@ def is_doubled(rows: Any, one: Any, other: Any) -> bool:
 
 @inlined
 def repeats(
-    rows: Any, row: Any, other: Any, last: Any, acked: Any, resend_ns: Any, keyed: Any, has_resends: Any, went_on: Any
+    rows: Any, row: Any, other: Any, last: Any, acked: Any, resend_ns: Any, keyed: Any, went_on: Any, has_resends: Any
 ) -> Any:
-    """What `row` is to the group of `other`, whose last send is `last` and whose ACK came at `acked` (-1: none);
-    -1 if it is none of it. `went_on`: the sender has asked for something else in between."""
-    if rows[MESSAGE, row] != rows[MESSAGE, other]:
-        return i64(-1)
+    """What `row` is to the group of `other`, which is the same, whose last send is `last` and whose ACK came at `acked`
+    (-1: none); -1 if it is none of it. `went_on`: the sender has asked for something else in between."""
     gap = rows[TIME, row] - rows[TIME, last]
-    keyed = keyed and rows[KEY, row] != NOTHING
-    same = rows[CONTENT, row] == rows[CONTENT, other] and (not keyed or rows[KEY, row] == rows[KEY, other])
-    if not same:
-        if not has_resends or acked >= 0 or rows[TOPIC, row] != rows[TOPIC, other] or rows[PAYLOAD, row] == 0:
-            return i64(-1)
-        if keyed:
-            return i64(ALTERED) if rows[KEY, row] == rows[KEY, other] and gap < 8 * resend_ns else i64(-1)
-        return i64(ALTERED) if 8 * resend_ns < 10 * gap < 13 * resend_ns else i64(-1)
     if is_doubled(rows, last, row):
         return i64(DOUBLE)
-    if not rows[OWED, row]:  # nobody waits for an ACK, so nobody sends it again
+    if not rows[OWED, row] or gap > 12 * resend_ns:  # nobody waits for an ACK any more, so nobody sends it again
         return i64(-1)
     if acked < 0:
-        if gap > 12 * resend_ns:
-            return i64(-1)
         return i64(EARLY) if 2 * gap < resend_ns else i64(RESEND)
-    if keyed:
-        if 10 * gap > 60 * resend_ns:
+    if keyed and rows[KEY, row] != NOTHING:
+        if gap > 6 * resend_ns:
             return i64(-1)
         return i64(AFTER_ACK) if 10 * gap < 8 * resend_ns else i64(ACK_LOST)
     if went_on or not has_resends:
@@ -82,9 +72,47 @@ def repeats(
     return i64(ACK_LOST) if 9 * resend_ns < 10 * gap < 12 * resend_ns else i64(-1)
 
 
+@inlined
+def alters(rows: Any, row: Any, other: Any, last: Any, resend_ns: Any, keyed: Any) -> bool:
+    """Whether `row` stands where a resend of `other` would, with another payload."""
+    if rows[MESSAGE, row] != rows[MESSAGE, other] or rows[TOPIC, row] != rows[TOPIC, other]:
+        return False
+    gap = rows[TIME, row] - rows[TIME, last]
+    if keyed and rows[KEY, row] != NOTHING:
+        return rows[KEY, row] == rows[KEY, other] and gap < 8 * resend_ns
+    return 8 * resend_ns < 10 * gap < 13 * resend_ns
+
+
+@inlined
+def remembered(rows: Any, row: Any, slots: Any) -> Any:
+    """The last request of this talk that was the same, -1 for none; from now on it is this one."""
+    mask = i64(len(slots) - 1)
+    at = mixed(rows[TALK, row], rows[CONTENT, row]) & mask
+    while True:
+        other = slots[at]
+        if other < 0:
+            slots[at] = row
+            return i64(-1)
+        if rows[TALK, other] == rows[TALK, row] and rows[CONTENT, other] == rows[CONTENT, row]:
+            slots[at] = row
+            return other
+        at = (at + 1) & mask
+
+
+@inlined
+def is_over(other: Any, row: Any, rows: Any, group: Any, ack: Any, last: Any, resend_ns: Any) -> bool:
+    """Whether nothing can be an answer to `other` any more."""
+    return (
+        rows[ROLE, other] != REQUEST
+        or group[other] != other
+        or ack[other] >= 0
+        or rows[TIME, row] - rows[TIME, last[other]] > 12 * resend_ns
+    )
+
+
 @kernel(
     _column, _matrix, _table, _flags, types.boolean, types.int64, types.boolean, types.boolean, types.int64, _column,
-    _column, _column, _column, _column, _column, _column
+    _column, _column, _column, _column, _column, _column, _column
 )
 def pair(
     order: Any,
@@ -96,6 +124,7 @@ def pair(
     has_resends: Any,
     asker_resends: Any,
     at_first: Any,
+    slots: Any,
     group: Any,
     kind: Any,
     last: Any,
@@ -107,42 +136,43 @@ def pair(
     """`order` sorts rows by talk, then by place. `group` is for a request the first send of its group, for an ACK the
     group that it answers (-1: none); `kind` says what it is to it. `last`, `sends`, `ack`, `acks`, `quality` hold for the first
     send of each group. `asker_resends`: the asking side sends again what is not answered. `at_first`: how long an answer
-    usually takes, -1 if that is not known; it is learned from those that are certain."""
+    usually takes, -1 if that is not known; it is learned from those that are certain. `slots`: room to remember requests
+    in, all -1, a power of two and larger than there are rows."""
     begin = i64(0)
     head = i64(0)
-    usual = at_first
+    usual, latest = at_first, i64(-1)
     for at in range(len(order)):
         row = order[at]
         if at == 0 or rows[TALK, row] != rows[TALK, order[at - 1]]:
             begin = i64(at)
             head = i64(at)
-            usual = at_first
+            usual, latest = at_first, i64(-1)
         group[row] = i64(-1)
         if rows[ROLE, row] == REQUEST:
             group[row], kind[row] = row, i64(NEW)
             last[row], sends[row], ack[row], acks[row], quality[row] = row, i64(1), i64(-1), i64(0), i64(NONE)
-            went_on = i64(-1)
-            for back in range(at - 1, max(begin, at - MOST_BACK) - 1, -1):
-                other = order[back]
-                if rows[ROLE, other] != REQUEST:
-                    continue
-                if went_on < 0 and kind[other] != DOUBLE:
-                    went_on = group[other]  # what it asked for last
-                if group[other] != other:
-                    continue
-                if rows[TIME, row] - rows[TIME, last[other]] > 12 * resend_ns + DOUBLE_NS:
-                    if rows[TIME, row] - rows[TIME, other] > 60 * resend_ns:
-                        break
-                    continue
+            while head < at and is_over(order[head], row, rows, group, ack, last, resend_ns):
+                head += 1
+            other = remembered(rows, row, slots)
+            other = group[other] if other >= 0 else other
+            found = i64(-1)
+            if other >= 0:
                 acked = rows[TIME, ack[other]] if ack[other] >= 0 else i64(-1)
-                found = repeats(
-                    rows, row, other, last[other], acked, resend_ns, requests_keyed, has_resends, went_on != other
-                )
-                if found == DOUBLE or (found >= 0 and asker_resends):
-                    group[row], kind[row] = other, found
-                    sends[other] += 1
-                    last[other] = row
-                    break
+                went_on = latest != other
+                found = repeats(rows, row, other, last[other], acked, resend_ns, requests_keyed, went_on, has_resends)
+            if found < 0 and has_resends and rows[OWED, row] and rows[PAYLOAD, row] != 0:
+                for place in range(max(head, at - MOST_BACK), at):
+                    other = order[place]
+                    if rows[ROLE, other] == REQUEST and group[other] == other and ack[other] < 0:
+                        if alters(rows, row, other, last[other], resend_ns, requests_keyed):
+                            found = i64(ALTERED)
+                            break
+            if found == DOUBLE or (found >= 0 and asker_resends):
+                group[row], kind[row] = other, found
+                sends[other] += 1
+                last[other] = row
+            if kind[row] != DOUBLE:
+                latest = group[row]
             continue
         # An ACK: the network's copy of an earlier one, or which of the open groups may it answer?
         for place in range(at - 1, max(begin, at - FEW_BACK) - 1, -1):
@@ -153,12 +183,7 @@ def pair(
                     break
         if group[row] >= 0:
             continue
-        while head < at and (
-            rows[ROLE, order[head]] != REQUEST
-            or group[order[head]] != order[head]
-            or ack[order[head]] >= 0
-            or rows[TIME, row] - rows[TIME, last[order[head]]] > 12 * resend_ns
-        ):
+        while head < at and is_over(order[head], row, rows, group, ack, last, resend_ns):
             head += 1
         keyed = is_keyed[rows[MESSAGE, row]]
         chosen, open_groups, silent, anchored = i64(-1), i64(0), i64(0), False
