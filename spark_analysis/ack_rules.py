@@ -35,7 +35,7 @@ Integers = NDArray[np.int64]
 MILLISECOND = 1_000_000
 ASTRAY_NS = 20 * MILLISECOND  # an ACK that goes astray leaves as soon as any
 AT_START_NS = 50 * MILLISECOND  # an ACK that early may answer what was sent before the capture
-BESIDE_NS = 200 * MILLISECOND  # forwards later than that say nothing about order
+BESIDE_NS = 50 * MILLISECOND  # forwards later than that say nothing about order
 ENOUGH_SENDS = 3  # that all of them are lost is no longer likely
 ENOUGH_ELSEWHERE = 4  # where not all that is seen has come to the broker
 
@@ -74,7 +74,7 @@ class AckRules:
     # -- what the broker owes -----------------------------------------------------------------------------------
 
     def _name(self, row: int) -> str:
-        return self.events.policy.messages[self.events[Col.MESSAGE][row]]
+        return self.events.policy.messages[int(self.events[Col.MESSAGE][row])]
 
     def _firsts(self) -> Integers:
         firsts = self.asked.firsts()
@@ -153,7 +153,8 @@ class AckRules:
         since_last = time[asked.ack[acked]] - time[asked.send_of[asked.ack[acked]]]
         late = (since_first > 1.02 * self._resend_ns) & (since_last > 0.1 * self._resend_ns)
         for first, after in zip(numbers(acked[late]), numbers(since_first[late]), strict=True):
-            text = f"the ACK of {self._name(first)} comes after {seconds(after)}; it is sent again after {seconds(self._resend_ns)}"
+            delay = f"{seconds(after)}; it is sent again after {seconds(self._resend_ns)}"
+            text = f"the ACK of {self._name(first)} comes after {delay}"
             related = [first, *numbers(self._sends(first))]
             self.findings.add("A-LATE", int(asked.ack[first]), text, related)
 
@@ -211,7 +212,10 @@ class AckRules:
         for other in numbers(waiting[:end][::-1][:64]):
             if time[row] - time[other] > ASTRAY_NS:
                 break
-            fits = policy.answers[ack, events[Col.MESSAGE][other]] and events[Col.BROKER][row] == events[Col.BROKER][other]
+            fits = (
+                policy.answers[ack, events[Col.MESSAGE][other]] and events[Col.BROKER][row] == events[Col.BROKER][other]
+            )
+            fits = fits and events[Col.CLIENT][row] != events[Col.CLIENT][other]
             if fits and (not policy.is_keyed[ack] or events[Col.KEY][row] == events[Col.KEY][other]):
                 return other
         return -1
@@ -247,9 +251,13 @@ class AckRules:
             rule = "A-ORDER" if self.events.policy.publishes[self.events[Col.MESSAGE][send]] else "T-ORDER"
             what = "forwards" if rule == "A-ORDER" else "retained message"
             text = f"the ACK of {self._name(send)} comes {'before' if after else 'after'} the {what}"
-            self.findings.add(rule, ack if rule == "A-ORDER" else send, text, [send, ack, int(first[send]), int(last[send])])
+            self.findings.add(
+                rule, ack if rule == "A-ORDER" else send, text, [send, ack, int(first[send]), int(last[send])]
+            )
         if self.events.policy.dialect.spec.broker.retained != "none":
-            self.findings.check("T-ORDER", sends[~self.events.policy.publishes[self.events[Col.MESSAGE][sends]] & (first[sends] >= 0)])
+            self.findings.check(
+                "T-ORDER", sends[~self.events.policy.publishes[self.events[Col.MESSAGE][sends]] & (first[sends] >= 0)]
+            )
 
     def _forwards_beside(self) -> tuple[Integers, Integers]:
         """By row of a request: the first and the last of the messages that it brought about at once; -1 for none."""
@@ -273,7 +281,9 @@ class AckRules:
         message = events[Col.MESSAGE]
         wants = np.where((asked.role == REQUEST) & (np.append(policy.statuses, -1)[message] >= 0), asked.group, -1)
         acked = np.where((asked.role == REPLY) & (asked.kind == ANSWER), asked.group, -1)
-        status = (np.append(policy.meaning == STATUS, False)[message] & (events[Col.SIDE] == FROM_BROKER)).astype(np.int64)
+        status = (np.append(policy.meaning == STATUS, False)[message] & (events[Col.SIDE] == FROM_BROKER)).astype(
+            np.int64
+        )
         talk = mix(events[Col.BROKER], events[Col.CLIENT])
         found = np.full(len(events), -1, np.int64)
         follow(np.lexsort((np.arange(len(events)), talk)), talk, wants, acked, status, found)
@@ -284,14 +294,17 @@ class AckRules:
         for first in numbers(firsts[(found[firsts] < 0) & (asked.ack[firsts] >= 0)]):
             ack = int(asked.ack[first])
             sure = self.context.end - events[Col.TIME][ack] > SECOND and self.context.point is not Point.CLIENT
-            text = f"{self._name(first)} is acknowledged, but no {policy.messages[policy.statuses[message[first]]]} says how it went"
+            missing = policy.messages[policy.statuses[message[first]]]
+            text = f"{self._name(first)} is acknowledged, but no {missing} says how it went"
             self.findings.add("A-STATUS-MISSING", first, text, [ack], sure=bool(sure))
 
     def _status_order(self, firsts: Integers, found: Integers) -> None:
         if self.context.point is Point.CLIENT:
             return
         place = self.events.policy.ack_place[self.events.policy.meaning[self.events[Col.MESSAGE][firsts]]]
-        early = firsts[(place == ACK_FIRST) & (found[firsts] < self.asked.ack[firsts]) & (self.asked.sends[firsts] == 1)]
+        early = firsts[
+            (place == ACK_FIRST) & (found[firsts] < self.asked.ack[firsts]) & (self.asked.sends[firsts] == 1)
+        ]
         for first in numbers(early):
             text = f"the ACK of {self._name(first)} comes after the status message"
             self.findings.add("A-ORDER", int(self.asked.ack[first]), text, [first, int(found[first])])
@@ -309,9 +322,16 @@ class AckRules:
             name = self._name(row)
             after = seconds(int(time[row] - time[first]))
             if kind == EARLY:
-                self.findings.add("R-EARLY", row, f"{name} is sent again after {after}, long before its ACK is late", [first])
+                self.findings.add(
+                    "R-EARLY", row, f"{name} is sent again after {after}, long before its ACK is late", [first]
+                )
             elif kind == AFTER_ACK:
-                self.findings.add("R-AFTER-ACK", row, f"{name} is sent again although it was acknowledged", [first, int(asked.ack[first])])
+                self.findings.add(
+                    "R-AFTER-ACK",
+                    row,
+                    f"{name} is sent again although it was acknowledged",
+                    [first, int(asked.ack[first])],
+                )
             elif kind == ALTERED:
                 self.findings.add("R-ALTERED", row, f"{name} is sent again after {after} with another payload", [first])
             flags = events[Col.RETAIN][[first, row]]
@@ -336,7 +356,7 @@ class AckRules:
             self._stray_of_client(row)
 
     def _stray_of_client(self, row: int) -> None:
-        told, time = self.told, self.events[Col.TIME]
+        told = self.told
         first = int(told.group[row])
         if self._answers_an_ack(row, FROM_BROKER):
             # Where the network doubles, it may as well have doubled what this answers.
@@ -346,4 +366,3 @@ class AckRules:
             may_precede = self._may_precede(row)
             text = f"{self._name(row)} of {self.events.client(row)} answers nothing that the broker sent"
             self.findings.add("A-UNSOLICITED", row, text, sure=not may_precede)
-

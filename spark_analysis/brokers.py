@@ -1,7 +1,7 @@
 """Which endpoint is the broker: evidence from messages that only go one way, gathered part by part and added up.
 
-A subscription goes to the broker, what only brokers say comes from it, and so do ACKs where clients acknowledge nothing.
-Where no message tells, the dialect's port of the broker does.
+A subscription goes to the broker, what only brokers say comes from it, and so do ACKs where clients acknowledge
+nothing. Where no message tells, the dialect's port of the broker does.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -234,7 +235,7 @@ def _parts(session: SessionPlan, dialect: Dialect, seen: Sequence[tuple[Piece, S
     cuts = [EVER[0], *(times[0] for times, _ in timed[1:]), EVER[1]]
     margin = margin_ns(Policy(dialect))
     parts = []
-    for begin, end in zip(cuts, cuts[1:], strict=False):
+    for begin, end in pairwise(cuts):
         if begin < end:
             near = [piece for times, piece in timed if times[0] < end + margin and times[1] >= begin - margin]
             parts.append(Part(session, dialect.name, tuple(near), (begin, end)))
@@ -290,7 +291,9 @@ def _facts(whole: Whole) -> dict[str, object]:
     if whole.known.starts_late:
         notes.append("It starts late: clients get messages that they asked for before it began.")
     if loss:
-        notes.append("Datagrams were lost on the way: some were sent again though they had been answered, or led to nothing.")
+        notes.append(
+            "Datagrams were lost on the way: some were sent again though they had been answered, or led to nothing."
+        )
     if not context.brokers.texts:
         notes.append("Nothing tells which end is the broker; name it with --broker HOST:PORT.")
     return {
@@ -305,7 +308,7 @@ def _facts(whole: Whole) -> dict[str, object]:
 
 
 _POINTS = {
-    "broker": "The capture was taken at the broker: what is in it has come there, and all that the broker sent is in it.",
+    "broker": "The capture was taken at the broker: what is in it came there, and it holds all that the broker sent.",
     "bridge": "The capture was taken between all nodes: what is in it was sent, but may be lost behind.",
     "client": "The capture shows one client only: what goes to the broker may be lost, and others are not seen.",
 }

@@ -21,7 +21,7 @@ RETAINED = pa.schema(
 
 
 class Point(StrEnum):
-    """Where the capture was taken, as far as it shows: what is in it may then not have arrived, or not have been all."""
+    """Where the capture was taken, as far as it shows."""
 
     BROKER = "broker"  # what is seen has arrived at the broker, and all that the broker sent is seen
     BRIDGE = "bridge"  # between all of them: what is seen was sent, but may be lost behind

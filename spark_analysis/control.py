@@ -1,4 +1,4 @@
-"""Control data of a session: who subscribed to what from when to when, which number means which topic, who is connected.
+"""Control data of a session: who subscribed to what and for how long, what numbers mean, who is connected.
 
 Small beside the traffic: it is gathered part by part, put together once, and handed to every part.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -77,7 +78,8 @@ def _answer_times(events: Events, rows: Integers) -> Integers:
     found = np.empty(len(among), np.int64)
     columns = [np.ascontiguousarray(events[column][among]) for column in (Col.MESSAGE, Col.KEY, Col.CONTENT)]
     within = int(policy.resend_ns * LATEST_ANSWER)
-    first_answers(order, talk, time, *columns, policy.answers, policy.is_keyed, within, found)
+    message_of, key, content = columns
+    first_answers(order, talk, time, message_of, key, content, policy.answers, policy.is_keyed, within, found)
     times = np.full(len(events), UNANSWERED, np.int64)
     times[among] = np.where(found >= 0, time[found], UNANSWERED)
     owed = np.append(policy.broker_acks, False)[message[rows]]
@@ -131,7 +133,9 @@ def subscription_rows(subscriptions: Subscriptions, session: str) -> pa.Table:
         if since is not None:
             rows.append((session, client, text, *since, None, None))
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(SUBSCRIPTIONS)
-    return pa.table([pa.array(list(one), kind.type) for one, kind in zip(columns, SUBSCRIPTIONS, strict=True)], SUBSCRIPTIONS)
+    return pa.table(
+        [pa.array(list(one), kind.type) for one, kind in zip(columns, SUBSCRIPTIONS, strict=True)], SUBSCRIPTIONS
+    )
 
 
 @dataclass
@@ -162,10 +166,10 @@ def subscriptions_of(control: pa.Table, policy: Policy) -> Subscriptions:
     return _as_arrays(standing, texts)
 
 
-def _requests(control: pa.Table, policy: Policy, meanings: Iterable[int]) -> Iterable[dict[str, int]]:
+def _requests(control: pa.Table, policy: Policy, meanings: Iterable[int]) -> Iterable[dict[str, Any]]:
     codes = np.flatnonzero(np.isin(policy.meaning, list(meanings)))
     chosen = np.isin(control.column("message").to_numpy(), codes) & (control.column("side").to_numpy() == TO_BROKER)
-    rows: list[dict[str, int]] = control.filter(pa.array(chosen)).to_pylist()
+    rows: list[dict[str, Any]] = control.filter(pa.array(chosen)).to_pylist()
     return rows
 
 
@@ -182,7 +186,7 @@ def _creations(control: pa.Table, policy: Policy) -> dict[str, int] | None:
     return created
 
 
-def _subscribe(one: _Standing, row: dict[str, int], policy: Policy, is_valid: bool) -> None:
+def _subscribe(one: _Standing, row: dict[str, Any], policy: Policy, is_valid: bool) -> None:
     time, answered = row["time"], row["answered"]
     counts = policy.dialect.spec.broker.copies == "per-subscription"
     doubled = time - one.last < DOUBLE_NS
@@ -197,7 +201,7 @@ def _subscribe(one: _Standing, row: dict[str, int], policy: Policy, is_valid: bo
     one.last = time
 
 
-def _unsubscribe(one: _Standing, row: dict[str, int]) -> None:
+def _unsubscribe(one: _Standing, row: dict[str, Any]) -> None:
     one.least = 0
     one.changes.append((row["time"], 0, one.most, row["frame"], 0))
     if row["answered"] != UNANSWERED:
@@ -301,4 +305,3 @@ def connected_of(control: pa.Table, policy: Policy) -> dict[int, tuple[Integers,
         client: (np.array([time for time, _ in found], np.int64), np.array([now for _, now in found], np.bool_))
         for client, found in changes.items()
     }
-

@@ -87,7 +87,20 @@ def deliver(events: Events, context: Context) -> Deliveries:
     seen = seen[~_doubled(events, seen)]
     filled, first, answers = _pair(events, context, due, retained, kept, seen)
     return Deliveries(
-        plain, rows[is_wild], due, retained, filled, first, seen, answers, names, number, matching, kept, copies[0], copy_of
+        plain,
+        rows[is_wild],
+        due,
+        retained,
+        filled,
+        first,
+        seen,
+        answers,
+        names,
+        number,
+        matching,
+        kept,
+        copies[0],
+        copy_of,
     )
 
 
@@ -126,13 +139,13 @@ def _due(
         return np.zeros((EXPECTED, 0), np.int64)
     found, where = np.unique(events[Col.NAME][rows], return_inverse=True)
     topic = np.array([number[int(one)] for one in found], np.int64)[where]
-    columns = [np.ascontiguousarray(events[column][rows]) for column in (Col.TIME, Col.BROKER)]
-    tables = (*matching, subscriptions.by_filter, subscriptions.subscribers, subscriptions.first, subscriptions.changes)
+    time, broker = (np.ascontiguousarray(events[column][rows]) for column in (Col.TIME, Col.BROKER))
+    tables = subscriptions.by_filter, subscriptions.subscribers, subscriptions.first, subscriptions.changes
     out = np.empty((EXPECTED, 4 * len(rows) + 16), np.int64)
-    count = expect(rows, *columns, topic, *tables, out, out.shape[1])
+    count = expect(rows, time, broker, topic, *matching, *tables, out, out.shape[1])
     if count > out.shape[1]:
         out = np.empty((EXPECTED, count), np.int64)
-        expect(rows, *columns, topic, *tables, out, count)
+        expect(rows, time, broker, topic, *matching, *tables, out, count)
     return np.ascontiguousarray(out[:, :count])
 
 
@@ -195,7 +208,7 @@ def _retained_due(events: Events, context: Context, kept: pa.Table) -> tuple[Int
     found: list[tuple[int, int, int]] = []
     for row, text in zip(rows.tolist(), filters, strict=True):
         for topic in by_filter.get(text or "", ()):
-            times, places = history[topic, int(events[Col.BROKER][row])] if (topic, int(events[Col.BROKER][row])) in history else ([], [])
+            times, places = history.get((topic, int(events[Col.BROKER][row])), ([], []))
             at = int(np.searchsorted(times, events[Col.TIME][row])) - 1
             if at >= 0:
                 found.append((row, int(events[Col.CLIENT][row]), places[at]))
@@ -221,7 +234,12 @@ def _topics_of(
 def _history(kept: pa.Table) -> dict[tuple[str, int], tuple[list[int], list[int]]]:
     history: dict[tuple[str, int], tuple[list[int], list[int]]] = {}
     for place, (text, broker, time) in enumerate(
-        zip(kept.column("text").to_pylist(), kept.column("broker").to_pylist(), kept.column("time").to_pylist(), strict=True)
+        zip(
+            kept.column("text").to_pylist(),
+            kept.column("broker").to_pylist(),
+            kept.column("time").to_pylist(),
+            strict=True,
+        )
     ):
         times, places = history.setdefault((text, broker), ([], []))
         times.append(time)
@@ -271,4 +289,4 @@ def _pair(
     return filled, first, answers
 
 
-__all__ = ["Deliveries", "deliver", "hashes", "CLIENT", "FILTER", "SINCE"]
+__all__ = ["CLIENT", "FILTER", "SINCE", "Deliveries", "deliver", "hashes"]

@@ -84,9 +84,7 @@ class DeliveryRules:
         self.findings.check("T-MISSING", due[PUBLISH][kept])
         self.short = self._shortages(live)
         self.unkept = self._shortages(kept)
-        self._short_of = Grouped(
-            np.array([one.first for one in self.short], np.int64), np.arange(len(self.short))
-        )
+        self._short_of = Grouped(np.array([one.first for one in self.short], np.int64), np.arange(len(self.short)))
 
     def _shortages(self, chosen: Integers) -> list[Shortage]:
         due, filled = self._due[:, chosen], self.deliveries.filled[chosen]
@@ -100,9 +98,7 @@ class DeliveryRules:
         np.maximum.at(least, where, np.where(self._heard(due[PUBLISH], first), due[LEAST], 0))
         np.add.at(got, where, filled)
         lacking = np.flatnonzero(got < least)
-        return [
-            Shortage(int(first[at[one]]), int(chosen[at[one]]), int(least[one] - got[one])) for one in lacking
-        ]
+        return [Shortage(int(first[at[one]]), int(chosen[at[one]]), int(least[one] - got[one])) for one in lacking]
 
     def _heard(self, sends: Integers, firsts: Integers) -> Flags:
         """Sends that the broker reacted to; all of a group in which it reacted to none."""
@@ -176,7 +172,11 @@ class DeliveryRules:
     def _is_repeated(self, row: int) -> bool:
         """By the network, or by a broker that got no ACK."""
         events = self.events
-        if events.policy.has_sessions and self.told.kind[row] in (RESEND, ACK_LOST, DOUBLE) and self.told.group[row] != row:
+        if (
+            events.policy.has_sessions
+            and self.told.kind[row] in (RESEND, ACK_LOST, DOUBLE)
+            and self.told.group[row] != row
+        ):
             return True
         before = self._seen_before.before(int(self._content(np.array([row]), whole=True)[0]), row)
         near = before[events[Col.TIME][row] - events[Col.TIME][before] < DOUBLE_NS]
@@ -186,8 +186,10 @@ class DeliveryRules:
         events = self.events
         known = events[Col.IP_ID][row] > 0 or self.context.point is Point.BROKER
         copies = events.policy.dialect.spec.broker.copies
-        sure = bool(known) and not (self.starts_late and copies != "per-subscriber") and not (
-            events.policy.has_sessions and self.signs.loss_seen
+        sure = (
+            bool(known)
+            and not (self.starts_late and copies != "per-subscriber")
+            and not (events.policy.has_sessions and self.signs.loss_seen)
         )
         copies_due = int(self._due[LEAST, due])
         often = "once" if copies_due <= 1 else f"{copies_due} times"
@@ -202,7 +204,9 @@ class DeliveryRules:
             changes = table.changes[:, table.first[who] : table.first[who + 1]]
             before = np.flatnonzero(changes[CHANGE_TIME] <= time)
             if len(before) and changes[CHANGE_ENDED, before[-1]]:
-                text = f"{quoted(self._topic(publish))} comes to {self.events.client(row)}, whose subscription has ended"
+                text = (
+                    f"{quoted(self._topic(publish))} comes to {self.events.client(row)}, whose subscription has ended"
+                )
                 presumed = (client, int(self.events[Col.NAME][publish])) in self._presumed
                 rows = [publish, -int(changes[CHANGE_FRAME, before[-1]])]
                 self.findings.add("D-AFTER-UNSUBSCRIBE", row, text, rows, sure=not presumed)
@@ -240,7 +244,9 @@ class DeliveryRules:
             return None
         for one in self._short_of.of(first):
             self.short[int(one)].lacking = 0
-        text = f"number {number} of {events.client(publish)} is taken for {quoted(other[0])}, which is another publisher's"
+        text = (
+            f"number {number} of {events.client(publish)} is taken for {quoted(other[0])}, which is another publisher's"
+        )
         self.findings.add("N-COLLISION", publish, text, [row], topic=self._topic(publish))
         return "unexpected"
 
@@ -252,7 +258,9 @@ class DeliveryRules:
 
     def _creators(self) -> set[int]:
         events = self.events
-        named = np.append(np.array([name == events.policy.dialect.spec.topics.named_by for name in events.policy.messages]), False)
+        named = np.append(
+            np.array([name == events.policy.dialect.spec.topics.named_by for name in events.policy.messages]), False
+        )
         return set(numbers(events[Col.CLIENT][named[events[Col.MESSAGE]] & (events[Col.SIDE] == TO_BROKER)]))
 
     def _misdirected(self, row: int, publish: int, first: int) -> str | None:
@@ -306,7 +314,8 @@ class DeliveryRules:
             if short.lacking > 0 and near and events[Col.TOPIC][row] == events[Col.TOPIC][publish]:
                 short.lacking -= 1
                 self.lacks[short.due] = "altered"
-                said = f"{quoted(events.text('payload', publish))} was published, {quoted(events.text('payload', row))} comes"
+                before, now = (quoted(events.text("payload", one)) for one in (publish, row))
+                said = f"{before} was published, {now} comes"
                 self.findings.add("D-ALTERED", row, f"{said} to {events.client(row)}", [publish])
                 return "altered"
         return None
@@ -321,13 +330,14 @@ class DeliveryRules:
             mine = self._due[CLIENT, short.due] == events[Col.CLIENT][row]
             if short.lacking > 0 and same and mine and asked < row and time[row] - time[asked] < AT_ONCE_NS:
                 short.lacking -= 1
-                text = f"{quoted(events.text('payload', row))} comes as the retained message of {quoted(events.text('topic', row))}, but a newer one is retained"
+                what, topic = quoted(events.text("payload", row)), quoted(events.text("topic", row))
+                text = f"{what} comes as the retained message of {topic}, but a newer one is retained"
                 self.findings.add("T-STALE", row, text, [asked, -int(kept.column("frame")[which].as_py())])
                 return "altered"
         return None
 
     def _find_presumed(self, extra: Integers) -> None:
-        """Who may have subscribed before the capture began: all of a topic came to it, to the last of what was not due."""
+        """Who may have subscribed before the capture began: all of a topic came to it, up to the last."""
         self._presumed: set[tuple[int, int]] = set()
         if not self.starts_late:
             return
@@ -359,7 +369,9 @@ class DeliveryRules:
             sure = self._is_sure(short, (client, int(self._due[FILTER, short.due])) in served)
             since = -int(self._due[SINCE, short.due])
             self.lacks[short.due] = "missing" if sure else "inconclusive"
-            self.findings.add("D-MISSING", short.first, text, [since], sure=sure, topic=self._topic(publish), client=self._who(client))
+            self.findings.add(
+                "D-MISSING", short.first, text, [since], sure=sure, topic=self._topic(publish), client=self._who(client)
+            )
 
     def _served(self) -> set[tuple[int, int]]:
         """Subscriptions that got all of something: so the broker knows of them."""
@@ -369,7 +381,11 @@ class DeliveryRules:
     def _reading(self, publish: int, due: int) -> str:
         text = self.context.subscriptions.filters[int(self._due[FILTER, due])]
         reading = wrong_reading(self._topic(publish) or "", text, self.events.policy.dialect.spec.topics, False)
-        return f"; {quoted(text)} asks for it, but not if {reading}" if reading else f", which subscribed to {quoted(text)}"
+        return (
+            f"; {quoted(text)} asks for it, but not if {reading}"
+            if reading
+            else f", which subscribed to {quoted(text)}"
+        )
 
     def _is_sure(self, short: Shortage, is_served: bool) -> bool:
         point, policy = self.context.point, self.events.policy
@@ -396,7 +412,8 @@ class DeliveryRules:
         for one, late in zip(numbers(came[after >= LATE_NS]), numbers(after[after >= LATE_NS]), strict=True):
             publish = int(due[PUBLISH, one])
             sure = not (self.signs.loss_seen and events.policy.has_sessions)
-            text = f"{quoted(self._topic(publish))} comes to {events.client(int(first[one]))} {seconds(late)} after it was published"
+            where = events.client(int(first[one]))
+            text = f"{quoted(self._topic(publish))} comes to {where} {seconds(late)} after it was published"
             self.findings.add("D-LATE", int(first[one]), text, [publish], sure=sure)
 
     def _reordered(self) -> None:
@@ -404,7 +421,10 @@ class DeliveryRules:
         due, events = self._due, self.events
         came = np.flatnonzero((self.deliveries.first >= 0) & (self.deliveries.retained < 0))
         publish, forward = due[PUBLISH][came], self.deliveries.first[came]
-        stream = mix(mix(events[Col.CLIENT][publish], events[Col.NAME][publish]), mix(due[CLIENT][came], events[Col.BROKER][publish]))
+        stream = mix(
+            mix(events[Col.CLIENT][publish], events[Col.NAME][publish]),
+            mix(due[CLIENT][came], events[Col.BROKER][publish]),
+        )
         order = np.lexsort((publish, stream))
         publish, forward, stream = publish[order], forward[order], stream[order]
         self.findings.check("D-REORDERED", forward)
@@ -448,11 +468,14 @@ class DeliveryRules:
             plain = self._published_between(kept.column("name")[which].as_py(), at, int(time[subscribe]))
             sends = self._sends(short.first)
             waited = self.context.end - int(time[sends[-1]]) > SECOND
-            sure = waited and self.context.point is not Point.CLIENT and not self.signs.unheard(sends, self.context.point)
+            sure = (
+                waited and self.context.point is not Point.CLIENT and not self.signs.unheard(sends, self.context.point)
+            )
             sure = sure and not (events.policy.has_sessions and self.signs.loss_seen)
             self.lacks[short.due] = "missing" if sure else "inconclusive"
             if len(plain):
-                text = f"{events.client(subscribe)} does not get the retained message of {quoted(topic)}; one that was not to be retained came since"
+                missed = f"{events.client(subscribe)} does not get the retained message of {quoted(topic)}"
+                text = f"{missed}; one that was not to be retained came since"
                 self.findings.add("T-CLEARED", subscribe, text, [-frame, int(plain[0])], sure=sure, topic=topic)
             else:
                 text = f"{events.client(subscribe)} does not get the retained message of {quoted(topic)}"
@@ -461,7 +484,10 @@ class DeliveryRules:
     def _published_between(self, name: int, begin: int, end: int) -> Integers:
         events, rows = self.events, self.deliveries.publishes
         time = events[Col.TIME][rows]
-        return rows[(events[Col.NAME][rows] == name) & (time > begin) & (time < end) & (events[Col.RETAIN][rows] != 1)]
+        between: Integers = rows[
+            (events[Col.NAME][rows] == name) & (time > begin) & (time < end) & (events[Col.RETAIN][rows] != 1)
+        ]
+        return between
 
 
 def number_findings(events: Events, context: Context, findings: Findings) -> None:
@@ -476,8 +502,11 @@ def number_findings(events: Events, context: Context, findings: Findings) -> Non
     bound = bindings.resolve(events[Col.CLIENT][creations], number[creations], events[Col.TIME][creations])
     wrong = (bound != 0) & (bound != events[Col.NAME][creations]) & (number[creations] == 0)
     for row, name in zip(numbers(creations[wrong]), numbers(bound[wrong]), strict=True):
-        first = creations[(events[Col.NAME][creations] == name) & (events[Col.CLIENT][creations] == events[Col.CLIENT][row])]
-        text = f"{quoted(events.text('topic', row))} gets the number 0, which is {quoted(bindings.texts.get(name))}'s: the number is never written"
+        first = creations[
+            (events[Col.NAME][creations] == name) & (events[Col.CLIENT][creations] == events[Col.CLIENT][row])
+        ]
+        new, old = quoted(events.text("topic", row)), quoted(bindings.texts.get(name))
+        text = f"{new} gets the number 0, which is that of {old}: the number is never written"
         findings.add("N-ZERO", row, text, numbers(first[:1]))
     published = np.flatnonzero(np.append(policy.publishes, False)[message] & (side == TO_BROKER))
     findings.check("N-COLLISION", published)

@@ -24,9 +24,9 @@ TO_BROKER, FROM_BROKER, ELSEWHERE = 1, 0, -1
 
 # What is read of a capture for the checker: columns of `messages`.
 COLUMNS = (
-    "capture frame time_ns src sport dst dport dialect message topic filter retain payload error error_offset copy_of"
-    " key number port ip_id"
-).split()
+    *("capture", "frame", "time_ns", "src", "sport", "dst", "dport", "dialect", "message", "topic", "filter", "retain"),
+    *("payload", "error", "error_offset", "copy_of", "key", "number", "port", "ip_id"),
+)
 
 
 class Col(IntEnum):
@@ -174,7 +174,7 @@ def messages_of(table: pa.Table, policy: Policy) -> Integers:
     codes_of = {name: at for at, name in enumerate(policy.messages)}  # other dialects' words are among them
     words = [*(codes_of.get(word, -1) for word in coded.dictionary.to_pylist()), -1]
     codes = coded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
-    numbers = np.array(words, np.int64)[codes]
+    numbers: Integers = np.array(words, np.int64)[codes]
     wrong = ~pc.is_null(table.column("error")).to_numpy()
     numbers[wrong] = -1
     return numbers

@@ -52,7 +52,8 @@ class Exchanges:
     def firsts(self) -> Integers:
         """Rows of first sends."""
         rows = np.flatnonzero(self.role == REQUEST)
-        return rows[self.group[rows] == rows]
+        firsts: Integers = rows[self.group[rows] == rows]
+        return firsts
 
     def of_kind(self, role: int, *kinds: int) -> Integers:
         return np.flatnonzero((self.role == role) & np.isin(self.kind, kinds))
@@ -74,7 +75,9 @@ def exchange(events: Events, deliveries: Deliveries, asking: int) -> Exchanges:
     rows = np.flatnonzero(role >= 0)
     anchors = _anchors(events, deliveries) if asking == TO_BROKER else None
     found = _pair(events, rows, role, owed, anchors, deliveries)
-    return Exchanges(asking, role, *found, owed, _send_of(found[0], role, rows, len(events)))
+    send_of = _send_of(found[0], role, rows, len(events))
+    group, kind, last, sends, ack, acks, quality = found
+    return Exchanges(asking, role, group, kind, last, sends, ack, acks, quality, owed, send_of)
 
 
 def _asks_for_ack(events: Events) -> Flags:

@@ -93,7 +93,9 @@ class Findings:
 
     def table(self) -> pa.Table:
         columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * len(FINDINGS)
-        return pa.table([pa.array(list(one), kind.type) for one, kind in zip(columns, FINDINGS, strict=True)], schema=FINDINGS)
+        return pa.table(
+            [pa.array(list(one), kind.type) for one, kind in zip(columns, FINDINGS, strict=True)], schema=FINDINGS
+        )
 
     def counts(self) -> dict[str, tuple[int, int, int]]:
         """By rule: checked, failed, inconclusive."""
@@ -108,7 +110,9 @@ def quoted(text: str | None) -> str:
 def seconds(nanoseconds: int) -> str:
     if nanoseconds < 1_000_000:
         return f"{nanoseconds / 1_000:.0f} µs"
-    return f"{nanoseconds / 1_000_000:.1f} ms" if nanoseconds < 1_000_000_000 else f"{nanoseconds / 1_000_000_000:.2f} s"
+    return (
+        f"{nanoseconds / 1_000_000:.1f} ms" if nanoseconds < 1_000_000_000 else f"{nanoseconds / 1_000_000_000:.2f} s"
+    )
 
 
 def numbers(rows: NDArray[np.int64] | Sequence[int]) -> list[int]:

@@ -24,8 +24,15 @@ from .policy import ACK, PUBLISH, Policy
 NEAR_EDGE_NS = 200_000_000  # ACKs so soon behind the begin of a piece may answer what stands in the one before
 # Who said what to whom, how often, and when first; -1 is a message in error.
 PAIRS = pa.schema(
-    [("src", pa.string()), ("sport", pa.int64()), ("dst", pa.string()), ("dport", pa.int64())]
-    + [("message", pa.int64()), ("count", pa.int64()), ("first", pa.int64())]
+    [
+        ("src", pa.string()),
+        ("sport", pa.int64()),
+        ("dst", pa.string()),
+        ("dport", pa.int64()),
+        ("message", pa.int64()),
+        ("count", pa.int64()),
+        ("first", pa.int64()),
+    ]
 )
 
 

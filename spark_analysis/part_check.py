@@ -54,9 +54,7 @@ class PartResult:
         return PartResult(findings, self.counts, self.loss_seen, *none)
 
 
-def check_part(
-    events: Events, context: Context, session: str, starts_late: bool, with_rows: bool = True
-) -> PartResult:
+def check_part(events: Events, context: Context, session: str, starts_late: bool, with_rows: bool = True) -> PartResult:
     """``with_rows``: exchanges and deliveries too, not only what is wrong."""
     with_parties(events, context.brokers.endpoints, context.brokers.hosts)
     resolve_names(events, context)
@@ -133,7 +131,9 @@ def _captures(events: Events, rows: Integers) -> pa.Array:
 def _endpoints(events: Events, rows: Integers, sources: bool) -> pa.Array:
     """The client's end of each row, as text: each distinct one is written once."""
     host, port = ("src", "sport") if sources else ("dst", "dport")
-    found, first, where = np.unique(events[Col.SRC if sources else Col.DST][rows], return_index=True, return_inverse=True)
+    found, first, where = np.unique(
+        events[Col.SRC if sources else Col.DST][rows], return_index=True, return_inverse=True
+    )
     told = rows[first]
     hosts = events.table.column(host).take(pa.array(told)).to_pylist()
     ports = events.table.column(port).take(pa.array(told)).to_pylist()
@@ -220,7 +220,9 @@ def _topics(events: Events, deliveries: Deliveries, rows: Integers, retained: In
     kept = retained >= 0
     if kept.any():
         names[kept] = deliveries.kept.column("name").to_numpy()[retained[kept]]
-        texts |= dict(zip(deliveries.kept.column("name").to_pylist(), deliveries.kept.column("text").to_pylist(), strict=True))
+        texts |= dict(
+            zip(deliveries.kept.column("name").to_pylist(), deliveries.kept.column("text").to_pylist(), strict=True)
+        )
     found, where = np.unique(names, return_inverse=True)
     return pa.array([texts.get(int(one)) for one in found], pa.string()).take(pa.array(where))
 
@@ -246,4 +248,3 @@ def _unexplained(events: Events, findings: Findings, session: str, rules: Delive
         pa.array([rules.outcomes[int(row)] for row in rows], pa.string()),
     ]
     return pa.table(columns, schema=DELIVERIES)
-

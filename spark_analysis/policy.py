@@ -61,12 +61,12 @@ class Policy:
 
     @cached_property
     def broker_acks(self) -> NDArray[np.bool_]:
-        """Whether the broker owes an ACK for a message: there is one, and the order of answers does not leave it out."""
+        """Whether the broker owes an ACK for a message: there is one, and the order of answers has it."""
         order = self.dialect.spec.broker.order
-        owed = self.answers.any(axis=0)
+        owed = np.array(self.answers.any(axis=0), np.bool_)
         for message, name in enumerate(self.messages):
             meaning = self._first(name).means or "other"
-            if meaning in order and "ack" not in order[meaning]:  # type: ignore[index]
+            if meaning in order and "ack" not in order[meaning]:
                 owed[message] = False
             if meaning in ("deliver", "status") or self._first(name).sender == "broker":
                 owed[message] = False
@@ -76,7 +76,8 @@ class Policy:
     def client_acks(self) -> NDArray[np.bool_]:
         """Whether clients owe an ACK for a message of the broker's."""
         named = [name in self.dialect.spec.client.acks for name in self.messages]
-        return np.array(named, np.bool_) & self.answers.any(axis=0)
+        found: NDArray[np.bool_] = np.array(named, np.bool_) & self.answers.any(axis=0)
+        return found
 
     @cached_property
     def is_keyed(self) -> NDArray[np.bool_]:
@@ -104,12 +105,14 @@ class Policy:
     def forwards(self) -> NDArray[np.bool_]:
         """Whether a message of the broker's is one that was published."""
         made = {how.becomes if isinstance(how, ForwardSpec) else name for name, how in self._forward.items()}
-        return np.array([name in made for name in self.messages], np.bool_) | (self.meaning == DELIVER)
+        found: NDArray[np.bool_] = np.array([name in made for name in self.messages]) | (self.meaning == DELIVER)
+        return found
 
     @cached_property
     def publishes(self) -> NDArray[np.bool_]:
         """Whether a message of a client's is to be passed on."""
-        return self.meaning == PUBLISH
+        found: NDArray[np.bool_] = self.meaning == PUBLISH
+        return found
 
     @property
     def _forward(self) -> dict[str, str | ForwardSpec]:
@@ -141,8 +144,7 @@ class Policy:
     def payload_is_kept(self) -> bool:
         """Whether the broker leaves payloads alone."""
         return not any(
-            isinstance(how, ForwardSpec) and self._first(name).payload in how.set
-            for name, how in self._forward.items()
+            isinstance(how, ForwardSpec) and self._first(name).payload in how.set for name, how in self._forward.items()
         )
 
     @property

@@ -1,4 +1,4 @@
-"""What `check` gives: a verdict for each rule and session, findings with frames, and summaries of timing and fan-out."""
+"""What `check` gives: a verdict for each rule and session, findings with frames, summaries of timing and fan-out."""
 
 from __future__ import annotations
 
@@ -87,7 +87,11 @@ def verdicts(counts: Counts, dialect: Dialect, wanted: Iterable[str] = ()) -> li
         if rule not in chosen or level == "off":
             continue
         checked, failed, inconclusive = counts.get(rule, (0, 0, 0))
-        found.append(RuleVerdict(rule, level, _verdict(rule, policy, checked, failed, inconclusive), checked, failed, inconclusive))
+        found.append(
+            RuleVerdict(
+                rule, level, _verdict(rule, policy, checked, failed, inconclusive), checked, failed, inconclusive
+            )
+        )
     return found
 
 

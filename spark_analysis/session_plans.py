@@ -57,7 +57,9 @@ def _session(name: str, plans: Sequence[CapturePlan]) -> SessionPlan:
         for one in plan.evidence:
             evidence.setdefault(one.dialect, []).append(str(one))
     pieces = [Piece(escape_text(plan.source), split, plan.routes) for plan in plans for split in plan.splits]
-    damage = [f"{escape_text(plan.source)}: damaged at byte {one.offset}: {one.text}" for plan in plans for one in plan.damage]
+    damage = [
+        f"{escape_text(plan.source)}: damaged at byte {one.offset}: {one.text}" for plan in plans for one in plan.damage
+    ]
     return SessionPlan(
         name,
         tuple(escape_text(plan.source) for plan in plans),

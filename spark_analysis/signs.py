@@ -71,7 +71,9 @@ def _nothing_sent_around(events: Events) -> Flags:
     said = side == FROM_BROKER
     order = np.lexsort((np.arange(len(events)), broker))
     apart = np.ones(len(events), np.bool_)
-    begins = np.flatnonzero(np.append(True, broker[order][1:] != broker[order][:-1])) if len(order) else []
+    if not len(order):
+        return apart
+    begins = np.flatnonzero(np.append(True, broker[order][1:] != broker[order][:-1]))
     for begin, end in zip(begins, [*begins[1:], len(order)], strict=True):
         rows = order[begin:end]
         times = time[rows][said[rows]]

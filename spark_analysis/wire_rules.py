@@ -30,15 +30,17 @@ def wire_findings(events: Events, deliveries: Deliveries, findings: Findings) ->
         rule = f"W-{code.upper()}"
         if rule not in RULES:  # cut by the capture: nobody's fault
             continue
-        for row in np.flatnonzero(pc.equal(errors, code).fill_null(False).to_numpy()):
-            findings.add(rule, int(row), _told(events, int(row), code))
+        for row in numbers(np.flatnonzero(pc.equal(errors, code).fill_null(False).to_numpy())):
+            findings.add(rule, row, _told(events, row, code))
     for rule in RULES:
         if rule.startswith("W-") and rule != "W-WILDCARD-TOPIC":
             findings.check(rule, every)
     findings.check("W-WILDCARD-TOPIC", np.concatenate([deliveries.publishes, deliveries.wild]))
     for row in numbers(deliveries.wild):
         topic = events.text("topic", row)
-        findings.add("W-WILDCARD-TOPIC", row, f"a message is published to {quoted(topic)}, which is a filter, not a topic")
+        findings.add(
+            "W-WILDCARD-TOPIC", row, f"a message is published to {quoted(topic)}, which is a filter, not a topic"
+        )
 
 
 def _told(events: Events, row: int, code: str) -> str:
@@ -56,7 +58,11 @@ def party_findings(events: Events, findings: Findings) -> None:
     wrong = ((speaker == 1) & (side == TO_BROKER)) | ((speaker == 0) & (side == FROM_BROKER) & ~passed_on)
     for row in np.flatnonzero(wrong):
         said = events.policy.messages[message[row]]
-        who = "only the broker says this, here a client does" if side[row] == TO_BROKER else "the broker says what only clients say"
+        who = (
+            "only the broker says this, here a client does"
+            if side[row] == TO_BROKER
+            else "the broker says what only clients say"
+        )
         findings.add("P-SPEAKER", int(row), f"{said}: {who}")
     findings.check("P-CLIENT-TO-CLIENT", np.flatnonzero(message >= 0))
     if findings.context.brokers.endpoints:

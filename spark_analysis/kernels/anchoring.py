@@ -1,5 +1,5 @@
-"""Anchors of ACKs: a broker sends the forwards and the ACK of one publish in the dialect's order, so the forwards next to
-an ACK tell whose it is."""
+"""Anchors of ACKs: a broker sends the forwards and the ACK of one publish in the dialect's order, so the forwards
+beside an ACK tell whose it is."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _column = types.Array(types.int64, 1, "C")
 
 @kernel(_column, _column, _column, types.int64, _column)
 def anchor(order: Any, broker: Any, publish: Any, ack_first: Any, out: Any) -> None:
-    """`order` sorts what brokers sent by broker, then by place. `publish` is the publish that a forward passes on, -2 for
-    an ACK, -1 for a forward that is not explained. `out` gets for each ACK the publish whose forwards stand on the
+    """`order` sorts what brokers sent by broker, then by place. `publish` is what a forward passes on, -2 for an ACK,
+    -1 for a forward that is not explained. `out` gets for each ACK the publish whose forwards stand on the
     side where its own would: just before it, or with `ack_first` just behind it."""
     step = -1 if ack_first else 1
     start = len(order) - 1 if ack_first else 0

@@ -30,9 +30,7 @@ def standing(changes: Any, begin: Any, end: Any, time: Any) -> Any:
     return low - 1 if low > begin else i64(-1)
 
 
-@kernel(
-    _column, _column, _column, _column, _column, _ids, _column, _matrix, _column, _matrix, _matrix, types.int64
-)
+@kernel(_column, _column, _column, _column, _column, _ids, _column, _matrix, _column, _matrix, _matrix, types.int64)
 def expect(
     rows: Any,
     time: Any,

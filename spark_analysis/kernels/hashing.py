@@ -44,7 +44,8 @@ def hashes(texts: pa.Array) -> NDArray[np.int64]:
     """One number a text; 0 for null. Dictionaries are hashed by their words."""
     if pa.types.is_dictionary(texts.type):
         words = np.append(hashes(texts.dictionary), 0)
-        return words[texts.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)]
+        found: NDArray[np.int64] = words[texts.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)]
+        return found
     out = np.zeros(len(texts), np.int64)
     _, offsets, data = texts.buffers()
     if not len(texts) or offsets is None:
@@ -75,5 +76,5 @@ def _mix_all(one: Any, other: Any, out: Any) -> None:
 def mix(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
     """Two columns as one key."""
     out = np.empty(len(one), np.int64)
-    _mix_all(np.require(one, np.int64, "CW"), np.require(other, np.int64, "CW"), out)
+    _mix_all(np.require(one, np.int64, ["C", "W"]), np.require(other, np.int64, ["C", "W"]), out)
     return out

@@ -41,7 +41,7 @@ _flags = types.Array(types.boolean, 1, "C")
 
 
 @inlined
-def is_doubled(rows: Any, one: Any, other: Any) -> bool:
+def is_doubled(rows: Any, one: Any, other: Any) -> Any:
     """Whether the network made two of one: the same IP id tells, or where there is none, that it comes at once."""
     if rows[IP_ID, one] > 0 and rows[IP_ID, other] > 0:
         return rows[IP_ID, one] == rows[IP_ID, other] and rows[TIME, other] - rows[TIME, one] < 50 * DOUBLE_NS
@@ -73,7 +73,7 @@ def repeats(
 
 
 @inlined
-def alters(rows: Any, row: Any, other: Any, last: Any, resend_ns: Any, keyed: Any) -> bool:
+def alters(rows: Any, row: Any, other: Any, last: Any, resend_ns: Any, keyed: Any) -> Any:
     """Whether `row` stands where a resend of `other` would, with another payload."""
     if rows[MESSAGE, row] != rows[MESSAGE, other] or rows[TOPIC, row] != rows[TOPIC, other]:
         return False
@@ -100,7 +100,13 @@ def remembered(rows: Any, row: Any, slots: Any) -> Any:
 
 
 @inlined
-def is_over(other: Any, row: Any, rows: Any, group: Any, ack: Any, last: Any, resend_ns: Any) -> bool:
+def names(rows: Any, row: Any, first: Any, last: Any) -> Any:
+    """Whether an ACK names this request: as it was sent first, or last."""
+    return rows[KEY, first] == rows[KEY, row] or rows[KEY, last] == rows[KEY, row]
+
+
+@inlined
+def is_over(other: Any, row: Any, rows: Any, group: Any, ack: Any, last: Any, resend_ns: Any) -> Any:
     """Whether nothing can be an answer to `other` any more."""
     return (
         rows[ROLE, other] != REQUEST
@@ -111,8 +117,23 @@ def is_over(other: Any, row: Any, rows: Any, group: Any, ack: Any, last: Any, re
 
 
 @kernel(
-    _column, _matrix, _table, _flags, types.boolean, types.int64, types.boolean, types.boolean, types.int64, _column,
-    _column, _column, _column, _column, _column, _column, _column
+    _column,
+    _matrix,
+    _table,
+    _flags,
+    types.boolean,
+    types.int64,
+    types.boolean,
+    types.boolean,
+    types.int64,
+    _column,
+    _column,
+    _column,
+    _column,
+    _column,
+    _column,
+    _column,
+    _column,
 )
 def pair(
     order: Any,
@@ -133,11 +154,15 @@ def pair(
     acks: Any,
     quality: Any,
 ) -> None:
-    """`order` sorts rows by talk, then by place. `group` is for a request the first send of its group, for an ACK the
-    group that it answers (-1: none); `kind` says what it is to it. `last`, `sends`, `ack`, `acks`, `quality` hold for the first
-    send of each group. `asker_resends`: the asking side sends again what is not answered. `at_first`: how long an answer
-    usually takes, -1 if that is not known; it is learned from those that are certain. `slots`: room to remember requests
-    in, all -1, a power of two and larger than there are rows."""
+    """Fill the last seven arrays. `order` sorts rows by talk, then by place.
+
+    group, kind    of a request the first send of its group, of an ACK the group that it answers (-1: none); and what
+                   it is to that
+    last, sends, ack, acks, quality   hold for the first send of each group
+    asker_resends  the asking side sends again what is not answered
+    at_first       how long an answer usually takes, -1 if not known; learned from those that are certain
+    slots          room to remember requests in: all -1, a power of two, larger than there are rows
+    """
     begin = i64(0)
     head = i64(0)
     usual, latest = at_first, i64(-1)
@@ -163,10 +188,12 @@ def pair(
             if found < 0 and has_resends and rows[OWED, row] and rows[PAYLOAD, row] != 0:
                 for place in range(max(head, at - MOST_BACK), at):
                     other = order[place]
-                    if rows[ROLE, other] == REQUEST and group[other] == other and ack[other] < 0:
-                        if alters(rows, row, other, last[other], resend_ns, requests_keyed):
-                            found = i64(ALTERED)
-                            break
+                    is_open = rows[ROLE, other] == REQUEST and group[other] == other and ack[other] < 0
+                    # Sent often, it is more likely given up, and this the next request.
+                    may_be = is_open and sends[other] <= 2
+                    if may_be and alters(rows, row, other, last[other], resend_ns, requests_keyed):
+                        found = i64(ALTERED)
+                        break
             if found == DOUBLE or (found >= 0 and asker_resends):
                 group[row], kind[row] = other, found
                 sends[other] += 1
@@ -175,13 +202,14 @@ def pair(
                 latest = group[row]
             continue
         # An ACK: the network's copy of an earlier one, or which of the open groups may it answer?
+        kind[row] = i64(STRAY)
         for place in range(at - 1, max(begin, at - FEW_BACK) - 1, -1):
             other = order[place]
-            if rows[ROLE, other] == REPLY and rows[MESSAGE, other] == rows[MESSAGE, row] and rows[IP_ID, row] > 0:
-                if is_doubled(rows, other, row):
-                    group[row], kind[row] = group[other], i64(DOUBLED)
-                    break
-        if group[row] >= 0:
+            same = rows[ROLE, other] == REPLY and rows[MESSAGE, other] == rows[MESSAGE, row]
+            if same and rows[IP_ID, row] > 0 and is_doubled(rows, other, row):
+                group[row], kind[row] = group[other], i64(DOUBLED)
+                break
+        if kind[row] == DOUBLED:
             continue
         while head < at and is_over(order[head], row, rows, group, ack, last, resend_ns):
             head += 1
@@ -195,7 +223,7 @@ def pair(
             if not answers[rows[MESSAGE, row], rows[MESSAGE, other]]:
                 continue
             age = rows[TIME, row] - rows[TIME, last[other]]
-            if 2 * age > 3 * resend_ns or (keyed and rows[KEY, other] != rows[KEY, row]):
+            if 2 * age > 3 * resend_ns or (keyed and not names(rows, row, other, last[other])):
                 continue
             open_groups += 1
             # Best is the one that the anchor names; then one without forwards, beside which its ACK would stand; of
@@ -223,12 +251,13 @@ def pair(
             else:
                 quality[chosen] = i64(ANCHORED) if anchored else i64(QUEUED)
             continue
-        kind[row] = i64(STRAY)
         for place in range(at - 1, max(begin, at - MOST_BACK) - 1, -1):
             other = order[place]
             if rows[ROLE, other] != REQUEST or group[other] != other or ack[other] < 0:
                 continue
-            if not answers[rows[MESSAGE, row], rows[MESSAGE, other]] or (keyed and rows[KEY, other] != rows[KEY, row]):
+            if not answers[rows[MESSAGE, row], rows[MESSAGE, other]]:
+                continue
+            if keyed and not names(rows, row, other, last[other]):
                 continue
             if 2 * (rows[TIME, row] - rows[TIME, last[other]]) > 3 * resend_ns:
                 break
