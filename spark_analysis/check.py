@@ -14,36 +14,31 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from pathlib import Path
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from pcap_tools.columnar.sources import is_remote
 from pcap_tools.dialect import Dialect
-from pcap_tools.errors import TopicsharkError, UsageError
+from pcap_tools.errors import UsageError
 
 from .ack_timing import TimingSummary
-from .brokers import choose_brokers
 from .capture_parts import Dialects
-from .captures import find_captures
 from .context import Context
 from .control import subscription_rows
-from .events import Events, events_of
+from .events import Events
 from .fanout import FanoutSummary
-from .gathering import Known, Seen, know, look
+from .gathering import Known
+from .ingested import Sources, find_sources
 from .part_check import PartResult, check_part
-from .pieces import Batches, Piece, read_piece
 from .planning import wanted_dialects
-from .policy import SECOND, Policy
 from .results import CheckResult, Counts, SessionResult, added, findings_of, verdicts
 from .schemas import DELIVERIES
-from .session_plans import SessionPlan, plan_sessions
+from .session_jobs import EVER as EVER
+from .session_jobs import PartJob, look_alone, look_in_parts
+from .session_plans import SessionPlan, plan_sources
 
 SMALL_BYTES = 64 << 20  # below it starting Spark takes longer than the work
 PART_BYTES = 256 << 20
-EVER = (-(1 << 62), 1 << 62)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -65,16 +60,6 @@ class Options:
     rules: tuple[str, ...] = ()
     limit: int = 1000
     summaries: bool = True
-
-
-@dataclass(frozen=True)
-class Part:
-    """A stretch of time that one task judges, with the pieces that hold it and its margins."""
-
-    session: SessionPlan
-    dialect: str
-    pieces: tuple[Piece, ...]
-    own: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -116,9 +101,9 @@ def check(
     if engine not in ("auto", "local", "spark"):
         raise UsageError(f"--engine is auto, local or spark, not {engine!r}")
     options = Options(dialects or wanted_dialects(), tuple(brokers), tuple(rules), limit, summaries)
-    captures = find_captures(sources)
-    if engine == "local" or (engine == "auto" and _is_small(captures)):
-        return _check(captures, options, merge, _in_process)
+    found = find_sources(sources)
+    if engine == "local" or (engine == "auto" and _is_small(found)):
+        return _check(found, options, merge, _in_process)
     from .spark_session import LOCAL, open_session
     from .spark_tasks import run_tasks
 
@@ -129,7 +114,7 @@ def check(
             with entered(label):
                 return run_tasks(spark, function, items, label)
 
-        return _check(captures, options, merge, run)
+        return _check(found, options, merge, run)
 
 
 def _no_stage(label: str) -> AbstractContextManager[None]:
@@ -140,14 +125,12 @@ def _in_process(function: Callable[[Item], Result], items: Sequence[Item], label
     return [function(item) for item in items]
 
 
-def _is_small(captures: Sequence[str]) -> bool:
-    if any(is_remote(capture) for capture in captures):
-        return False
-    return sum(Path(capture).stat().st_size for capture in captures) <= SMALL_BYTES
+def _is_small(sources: Sources) -> bool:
+    return sources.bytes is not None and sources.bytes <= SMALL_BYTES
 
 
-def _check(captures: Sequence[str], options: Options, merge: bool, run: Runner) -> CheckResult:
-    sessions, failed = plan_sessions(captures, options.dialects, merge, PART_BYTES, run)
+def _check(sources: Sources, options: Options, merge: bool, run: Runner) -> CheckResult:
+    sessions, failed = plan_sources(sources, options.dialects, merge, PART_BYTES, run)
     alone = [session for session in sessions if len(session.pieces) == 1]
     wholes = [one for found in run(partial(_judge_alone, options), alone, "check") for one in found]
     for session in sessions:
@@ -159,29 +142,34 @@ def _check(captures: Sequence[str], options: Options, merge: bool, run: Runner) 
     return CheckResult([_result(one, options) for one in wholes], list(dict.fromkeys(partial_)), failed)
 
 
-# -- a session that is one piece ----------------------------------------------------------------------------------
-
-
 def _judge_alone(options: Options, session: SessionPlan) -> list[Whole]:
-    """In a task: both looks at once."""
-    read = read_piece(session.pieces[0], options.dialects)
-    wholes = []
-    for dialect in _present(read.batches, options.dialects):
-        policy = Policy(dialect)
-        seen = look(read.batches, policy)
-        if not seen.datagrams:
-            continue
-        brokers = choose_brokers(seen.pairs, policy, options.brokers)
-        known = know(policy, brokers, [seen], session.captures)
-        events = events_of(read.batches, policy, session.captures)
-        judged = _judged(events, known.part(EVER), session.name, known.starts_late, options)
-        wholes.append(Whole(session, dialect, seen.datagrams, known, [judged], read.damage))
-    return wholes
+    """In a task: a session that is one piece."""
+    return [
+        Whole(
+            session,
+            one.dialect,
+            one.datagrams,
+            one.known,
+            [_judged(one.events, one.known.part(EVER), session.name, one.known.starts_late, options)],
+            one.damage,
+        )
+        for one in look_alone(session, options.dialects, options.brokers)
+    ]
 
 
-def _present(batches: Batches, dialects: Dialects) -> list[Dialect]:
-    there = {name for batch in batches for name in batch.column("dialect").unique().to_pylist()}
-    return [dialect for dialect in dialects.wanted if dialect.name in there]
+def _judge_in_parts(session: SessionPlan, options: Options, run: Runner) -> list[Whole]:
+    """A session in several parts."""
+    return [
+        Whole(
+            session, one.dialect, one.datagrams, one.known, run(partial(_judge, options), one.jobs, "check"), one.damage
+        )
+        for one in look_in_parts(session, options.dialects, options.brokers, run)
+    ]
+
+
+def _judge(options: Options, job: PartJob) -> Judged:
+    """In a task: one part."""
+    return _judged(job.read(options.dialects), job.context, job.part.session.name, job.starts_late, options)
 
 
 def _judged(events: Events, context: Context, session: str, starts_late: bool, options: Options) -> Judged:
@@ -191,71 +179,6 @@ def _judged(events: Events, context: Context, session: str, starts_late: bool, o
     timing = TimingSummary.of(part.exchanges, part.deliveries)
     fanout = FanoutSummary.of(part.deliveries, part.published)
     return Judged(part.without_rows(options.limit), timing, fanout)
-
-
-# -- a session in several parts -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Looked:
-    seen: dict[str, Seen]
-    damage: tuple[str, ...]
-
-
-def _look(options: Options, piece: Piece) -> _Looked:
-    read = read_piece(piece, options.dialects)
-    present = _present(read.batches, options.dialects)
-    return _Looked({dialect.name: look(read.batches, Policy(dialect)) for dialect in present}, read.damage)
-
-
-def _judge_in_parts(session: SessionPlan, options: Options, run: Runner) -> list[Whole]:
-    looked = run(partial(_look, options), session.pieces, "look")
-    damage = tuple(sentence for one in looked for sentence in one.damage)
-    wholes = []
-    for dialect in options.dialects.wanted:
-        pieces = [
-            (piece, one.seen[dialect.name])
-            for piece, one in zip(session.pieces, looked, strict=True)
-            if dialect.name in one.seen and one.seen[dialect.name].datagrams
-        ]
-        if not pieces:
-            continue
-        policy, seen = Policy(dialect), [one for _, one in pieces]
-        pairs = pa.concat_tables([one.pairs for one in seen])
-        known = know(policy, choose_brokers(pairs, policy, options.brokers), seen, session.captures)
-        jobs = [(part, known.part(part.own)) for part in _parts(session, dialect, pieces)]
-        judged = run(partial(_judge, options, known.starts_late), jobs, "check")
-        wholes.append(Whole(session, dialect, sum(one.datagrams for one in seen), known, judged, damage))
-    return wholes
-
-
-def _parts(session: SessionPlan, dialect: Dialect, seen: Sequence[tuple[Piece, Seen]]) -> list[Part]:
-    """Cut where pieces begin; a part reads all pieces that reach into it or its margins."""
-    timed = sorted(((one.times, piece) for piece, one in seen if one.times), key=lambda pair: pair[0])
-    cuts = [EVER[0], *(times[0] for times, _ in timed[1:]), EVER[1]]
-    margin = margin_ns(Policy(dialect))
-    parts = []
-    for begin, end in pairwise(cuts):
-        if begin < end:
-            near = [piece for times, piece in timed if times[0] < end + margin and times[1] >= begin - margin]
-            parts.append(Part(session, dialect.name, tuple(near), (begin, end)))
-    return parts
-
-
-def margin_ns(policy: Policy) -> int:
-    """So far around a part lie the answers and causes of what it owns."""
-    return max(int(2.2 * policy.resend_ns), 5 * SECOND)
-
-
-def _judge(options: Options, starts_late: bool, job: tuple[Part, Context]) -> Judged:
-    part, context = job
-    margin = margin_ns(context.policy)
-    within = (part.own[0] - margin, part.own[1] + margin)
-    batches = [batch for piece in part.pieces for batch in read_piece(piece, options.dialects, within).batches]
-    if not batches:
-        raise TopicsharkError(f"{part.session.captures[0]}: changed while it was read")
-    events = events_of(batches, context.policy, part.session.captures)
-    return _judged(events, context, part.session.name, starts_late, options)
 
 
 # -- the verdict --------------------------------------------------------------------------------------------------

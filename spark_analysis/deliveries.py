@@ -72,12 +72,13 @@ def deliver(events: Events, context: Context) -> Deliveries:
     wild = _wild(names, context)
     is_wild = np.isin(name[rows], wild)
     plain = rows[~is_wild]
-    kept = _kept(events, context, plain, names)
+    asking = _subscriptions(events)
+    kept = _kept(events, context, plain, names, asking)
     number = {one: at for at, one in enumerate(names)}
     texts = list(names.values())
     matching = matches(texts, context.subscriptions.filters, policy.dialect.spec.topics)
     due = _due(events, context, plain, number, matching)
-    again, which = _retained_due(events, context, kept)
+    again, which = _retained_due(events, context, kept, asking)
     due = np.concatenate([due, again], axis=1)
     retained = np.concatenate([np.full(due.shape[1] - len(which), -1, np.int64), which])
     copies = due[[PUBLISH, CLIENT, FILTER]], retained
@@ -177,22 +178,25 @@ def _excuse_the_absent(events: Events, context: Context, due: Integers) -> None:
             due[LEAST, at] = 0
 
 
-def _kept(events: Events, context: Context, rows: Integers, names: dict[int, str]) -> pa.Table:
-    """All messages that were to be retained: those before this part, and those in it."""
-    if context.policy.dialect.spec.broker.retained == "none":
+def _subscriptions(events: Events) -> Integers:
+    is_subscription = np.append(events.policy.meaning == SUBSCRIBE, False)[events[Col.MESSAGE]]
+    return np.flatnonzero(is_subscription & (events[Col.SIDE] == TO_BROKER))
+
+
+def _kept(events: Events, context: Context, rows: Integers, names: dict[int, str], asking: Integers) -> pa.Table:
+    """The messages that were to be retained before somebody asked for them: in this part, and before it."""
+    if context.policy.dialect.spec.broker.retained == "none" or not len(asking):
         return context.retained.slice(0, 0)
-    chosen = rows[events[Col.RETAIN][rows] == 1]
+    chosen = rows[(events[Col.RETAIN][rows] == 1) & (rows < asking[-1])]
     columns = (Col.NAME, Col.TOPIC, Col.PAYLOAD, Col.TIME, Col.FRAME, Col.CAPTURE, Col.BROKER)
     numbers = [pa.array(events[column][chosen]) for column in columns]
     texts = pa.array([names[int(one)] for one in events[Col.NAME][chosen]], pa.string())
     return pa.concat_tables([context.retained, pa.table([*numbers, texts], schema=context.retained.schema)])
 
 
-def _retained_due(events: Events, context: Context, kept: pa.Table) -> tuple[Integers, Integers]:
+def _retained_due(events: Events, context: Context, kept: pa.Table, rows: Integers) -> tuple[Integers, Integers]:
     """For each subscription the retained messages that it asks for: the last of each topic before it."""
     policy = context.policy
-    is_subscription = np.append(policy.meaning == SUBSCRIBE, False)[events[Col.MESSAGE]]
-    rows = np.flatnonzero(is_subscription & (events[Col.SIDE] == TO_BROKER))
     none = np.zeros((EXPECTED, 0), np.int64), np.zeros(0, np.int64)
     if not len(kept) or not len(rows):
         return none

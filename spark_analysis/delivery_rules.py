@@ -358,7 +358,7 @@ class DeliveryRules:
     # -- what was due --------------------------------------------------------------------------------------------
 
     def _missing(self) -> None:
-        served = self._served()
+        served = self._served() if self.short else set()
         for short in self.short:
             if short.lacking <= 0:
                 continue

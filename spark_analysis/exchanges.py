@@ -70,6 +70,8 @@ def exchange(events: Events, deliveries: Deliveries, asking: int) -> Exchanges:
     is_request = (side == asking) & may_be_answered
     if asking == TO_BROKER:
         is_request |= (side == asking) & np.append(policy.publishes, False)[message]
+    elif not policy.client_acks.any():
+        is_request[:] = False  # clients answer nothing
     role[is_request] = REQUEST
     role[(side == 1 - asking) & is_ack] = REPLY
     rows = np.flatnonzero(role >= 0)
@@ -163,6 +165,8 @@ def _keys_tell_requests_apart(policy: Policy) -> bool:
 
 def _spread(values: Integers, rows: Integers, length: int, are_rows: bool) -> Integers:
     """From places among the paired to rows of the events."""
+    if not len(rows):
+        return np.broadcast_to(np.int64(-1), length)
     if are_rows:
         values = np.where(values >= 0, rows[values], -1)
     whole = np.full(length, -1, np.int64)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from pcap_tools.capture.damage import Damage
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.reading import read_batches
+from pcap_tools.columnar.schema import CODED
 from pcap_tools.columnar.state import Split
 from pcap_tools.detect import Routes
 from pcap_tools.errors import TopicsharkError
@@ -21,6 +22,7 @@ from .capture_parts import Dialects
 from .events import COLUMNS
 
 Batches = list[pa.RecordBatch]
+_CODED = [name for name in COLUMNS if name in CODED]
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,10 @@ def read_piece(piece: Piece, dialects: Dialects, within: tuple[int, int] | None 
     """The messages of a piece, or of a time in it."""
     damage: list[Damage] = []
     try:
-        rows = _of_file(piece.file) if piece.split is None else _of_split(piece, dialects, damage)
+        rows = _of_file(piece.file, within) if piece.split is None else _of_split(piece, dialects, damage)
         batches = [_during(batch, within) if within else batch for batch in rows]
     except (OSError, pa.ArrowException) as error:
-        raise TopicsharkError(f"{piece.file}: cannot be read: {error}") from error
+        raise TopicsharkError(f"{piece.file or piece.capture}: cannot be read: {error}") from error
     said = [f"{piece.capture}: damaged at byte {one.offset}: {one.text}" for one in damage]
     return Read([batch for batch in batches if len(batch)], tuple(said))
 
@@ -60,11 +62,11 @@ def _of_split(piece: Piece, dialects: Dialects, damage: list[Damage]) -> Iterato
         yield decoder.decode(batch)
 
 
-def _of_file(path: str) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path) as file:
-        there = [name for name in COLUMNS if name in file.schema_arrow.names]
-        coded = [name for name in ("capture", "src", "dst", "message", "dialect") if name in there]
-        yield from pq.read_table(path, columns=there, read_dictionary=coded, partitioning=None).to_batches()
+def _of_file(path: str, within: tuple[int, int] | None) -> Iterator[pa.RecordBatch]:
+    """Row groups of other times are not even read. Without partitioning: `session=` in the path is no column here."""
+    times = [("time_ns", ">=", within[0]), ("time_ns", "<", within[1])] if within else None
+    table = pq.read_table(path, columns=COLUMNS, filters=times, read_dictionary=_CODED, partitioning=None)
+    yield from table.to_batches()
 
 
 def _during(batch: pa.RecordBatch, within: tuple[int, int]) -> pa.RecordBatch:
