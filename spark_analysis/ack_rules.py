@@ -321,17 +321,13 @@ class AckRules:
             first, kind = int(asked.group[row]), int(asked.kind[row])
             name = self._name(row)
             after = seconds(int(time[row] - time[first]))
+            sure = not self.signs.doubles_seen  # else it may be the network's copy of an older one
             if kind == EARLY:
-                self.findings.add(
-                    "R-EARLY", row, f"{name} is sent again after {after}, long before its ACK is late", [first]
-                )
+                text = f"{name} is sent again after {after}, long before its ACK is late"
+                self.findings.add("R-EARLY", row, text, [first], sure=sure)
             elif kind == AFTER_ACK:
-                self.findings.add(
-                    "R-AFTER-ACK",
-                    row,
-                    f"{name} is sent again although it was acknowledged",
-                    [first, int(asked.ack[first])],
-                )
+                text = f"{name} is sent again although it was acknowledged"
+                self.findings.add("R-AFTER-ACK", row, text, [first, int(asked.ack[first])], sure=sure)
             elif kind == ALTERED:
                 self.findings.add("R-ALTERED", row, f"{name} is sent again after {after} with another payload", [first])
             flags = events[Col.RETAIN][[first, row]]
@@ -355,12 +351,21 @@ class AckRules:
         for row in numbers(acks[speaker[acks] != 1]):
             self._stray_of_client(row)
 
+    def _may_answer_again(self, row: int) -> bool:
+        """Whether something to be acknowledged came just before: the network may have doubled it behind the capture."""
+        events = self.events
+        if events.policy.is_keyed[events[Col.MESSAGE][row]]:
+            return False
+        before = self._talk(row)
+        before = before[: np.searchsorted(before, row)]
+        near = before[events[Col.TIME][row] - events[Col.TIME][before] < 10 * MILLISECOND]
+        return bool(self.told.owed[near].any())
+
     def _stray_of_client(self, row: int) -> None:
         told = self.told
         first = int(told.group[row])
         if self._answers_an_ack(row, FROM_BROKER):
-            # Where the network doubles, it may as well have doubled what this answers.
-            sure = first < 0 or not self.signs.doubles_seen
+            sure = not (self.signs.doubles_seen or self.signs.loss_seen or self._may_answer_again(row))
             self.findings.add("A-ACK-OF-ACK", row, f"{self.events.client(row)} acknowledges an ACK", sure=sure)
         elif told.kind[row] == STRAY:
             may_precede = self._may_precede(row)

@@ -186,11 +186,7 @@ class DeliveryRules:
         events = self.events
         known = events[Col.IP_ID][row] > 0 or self.context.point is Point.BROKER
         copies = events.policy.dialect.spec.broker.copies
-        sure = (
-            bool(known)
-            and not (self.starts_late and copies != "per-subscriber")
-            and not (events.policy.has_sessions and self.signs.loss_seen)
-        )
+        sure = bool(known) and not (self.starts_late and copies != "per-subscriber") and not self.signs.unsettled
         copies_due = int(self._due[LEAST, due])
         often = "once" if copies_due <= 1 else f"{copies_due} times"
         text = f"{quoted(self._topic(publish))} comes to {events.client(row)} more than {often}"
@@ -209,7 +205,9 @@ class DeliveryRules:
                 )
                 presumed = (client, int(self.events[Col.NAME][publish])) in self._presumed
                 rows = [publish, -int(changes[CHANGE_FRAME, before[-1]])]
-                self.findings.add("D-AFTER-UNSUBSCRIBE", row, text, rows, sure=not presumed)
+                self.findings.add(
+                    "D-AFTER-UNSUBSCRIBE", row, text, rows, sure=not presumed and not self.signs.unsettled
+                )
                 return "unexpected"
         return None
 
@@ -280,7 +278,7 @@ class DeliveryRules:
         text = f"{quoted(topic)} comes to {self.events.client(row)}, and no subscription asks for it"
         text += self._readings(publish, client)
         presumed = (client, int(self.events[Col.NAME][publish])) in self._presumed
-        sure = not presumed and not (self.events.policy.has_sessions and self.signs.loss_seen)
+        sure = not presumed and not self.signs.unsettled
         self.findings.add("D-UNEXPECTED", row, text, [publish], sure=sure)
         return "unexpected" if sure else "inconclusive"
 
@@ -392,7 +390,7 @@ class DeliveryRules:
         sends = self._sends(short.first)
         if self.context.end - int(self.events[Col.TIME][sends[-1]]) < CERTAIN_NS or point is Point.CLIENT:
             return False
-        if self.signs.unheard(sends, point) or (policy.has_sessions and self.signs.loss_seen):
+        if self.signs.unheard(sends, point) or self.signs.unsettled:
             return False
         return is_served or bool(policy.broker_acks[policy.meaning == SUBSCRIBE].any())
 
@@ -411,7 +409,7 @@ class DeliveryRules:
         after = events[Col.TIME][first[came]] - events[Col.TIME][due[PUBLISH][came]]
         for one, late in zip(numbers(came[after >= LATE_NS]), numbers(after[after >= LATE_NS]), strict=True):
             publish = int(due[PUBLISH, one])
-            sure = not (self.signs.loss_seen and events.policy.has_sessions)
+            sure = not self.signs.unsettled
             where = events.client(int(first[one]))
             text = f"{quoted(self._topic(publish))} comes to {where} {seconds(late)} after it was published"
             self.findings.add("D-LATE", int(first[one]), text, [publish], sure=sure)
@@ -449,7 +447,7 @@ class DeliveryRules:
             return
         apart = time[publish[quick[0]]] - time[publish[slow]]
         sure = self.context.point is Point.BROKER or (self.context.point is Point.BRIDGE and apart > JITTER_NS)
-        sure = sure and not (self.signs.loss_seen and events.policy.has_sessions)
+        sure = sure and not self.signs.unsettled
         topic = quoted(self._topic(int(publish[slow])))
         text = f"a later message of {topic} comes to {events.client(int(forward[slow]))} before this one"
         rows = [int(publish[slow]), *numbers(forward[quick]), *numbers(publish[quick])]
@@ -471,7 +469,7 @@ class DeliveryRules:
             sure = (
                 waited and self.context.point is not Point.CLIENT and not self.signs.unheard(sends, self.context.point)
             )
-            sure = sure and not (events.policy.has_sessions and self.signs.loss_seen)
+            sure = sure and not self.signs.unsettled
             self.lacks[short.due] = "missing" if sure else "inconclusive"
             if len(plain):
                 missed = f"{events.client(subscribe)} does not get the retained message of {quoted(topic)}"

@@ -100,7 +100,7 @@ def endpoint_hash(host: str, port: int) -> int:
     return int(mix(np.array([hash_of(host)]), np.array([port]))[0])
 
 
-def events_of(batches: Sequence[pa.RecordBatch], policy: Policy, captures: Sequence[str]) -> Events:
+def events_of(batches: Sequence[pa.RecordBatch] | pa.Table, policy: Policy, captures: Sequence[str]) -> Events:
     """The events of one dialect. Of several captures the batches come one capture after the other."""
     table = rows_of(batches, policy.dialect.name)
     capture = _capture_numbers(table, captures)
@@ -110,9 +110,9 @@ def events_of(batches: Sequence[pa.RecordBatch], policy: Policy, captures: Seque
     return Events(policy, _columns(table, policy, capture), table, tuple(captures))
 
 
-def rows_of(batches: Sequence[pa.RecordBatch], dialect: str) -> pa.Table:
+def rows_of(batches: Sequence[pa.RecordBatch] | pa.Table, dialect: str) -> pa.Table:
     """The rows of one dialect in one piece, without the copies that the capture made."""
-    table = pa.Table.from_batches(batches).unify_dictionaries()
+    table = batches if isinstance(batches, pa.Table) else pa.Table.from_batches(batches).unify_dictionaries()
     wanted = pc.equal(table.column("dialect"), dialect)
     if table.column("copy_of").null_count < len(table):
         wanted = pc.and_(wanted, pc.is_null(table.column("copy_of")))

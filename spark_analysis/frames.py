@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -54,6 +56,14 @@ _BATCH_ROWS = 1 << 16
 Given = str | Path | Sequence[str | Path]
 Job = SessionPlan | PartJob
 _JOBS = pa.schema([("place", pa.int32()), ("job", pa.binary())])
+
+
+class Options(TypedDict, total=False):
+    """What may be said besides the source: see `analyse`."""
+
+    dialects: Sequence[str] | None
+    brokers: Sequence[str]
+    merge: bool
 
 
 @dataclass(frozen=True)
@@ -158,24 +168,24 @@ def messages(
     return _messages(spark, find_sources(_listed(src)), wish)
 
 
-def exchanges(spark: SparkSession, src: Given, **options: object) -> DataFrame:
+def exchanges(spark: SparkSession, src: Given, **options: Unpack[Options]) -> DataFrame:
     """As `Analysis.exchanges`; the options are those of `analyse`."""
-    return analyse(spark, src, **options).exchanges  # type: ignore[arg-type]
+    return analyse(spark, src, **options).exchanges
 
 
-def deliveries(spark: SparkSession, src: Given, **options: object) -> DataFrame:
+def deliveries(spark: SparkSession, src: Given, **options: Unpack[Options]) -> DataFrame:
     """As `Analysis.deliveries`; the options are those of `analyse`."""
-    return analyse(spark, src, **options).deliveries  # type: ignore[arg-type]
+    return analyse(spark, src, **options).deliveries
 
 
-def findings(spark: SparkSession, src: Given, **options: object) -> DataFrame:
+def findings(spark: SparkSession, src: Given, **options: Unpack[Options]) -> DataFrame:
     """As `Analysis.findings`; the options are those of `analyse`."""
-    return analyse(spark, src, **options).findings  # type: ignore[arg-type]
+    return analyse(spark, src, **options).findings
 
 
-def subscriptions(spark: SparkSession, src: Given, **options: object) -> DataFrame:
+def subscriptions(spark: SparkSession, src: Given, **options: Unpack[Options]) -> DataFrame:
     """As `Analysis.subscriptions`; the options are those of `analyse`."""
-    return analyse(spark, src, **options).subscriptions  # type: ignore[arg-type]
+    return analyse(spark, src, **options).subscriptions
 
 
 def _listed(src: Given) -> list[str]:
@@ -221,24 +231,30 @@ def _task(name: str, wish: _Wish) -> Callable[[Iterator[pa.RecordBatch]], Iterat
 
 def _tables(name: str, wish: _Wish, job: Job) -> Iterator[pa.Table]:
     """The rows of one job, for each dialect that is in it."""
+    if name == "subscriptions":
+        yield from _subscriptions(wish, job)
+        return
+    for events, context, session, starts_late in _stretches(wish, job):
+        part = check_part(events, context, session, starts_late, with_rows=name != "findings")
+        yield _with_levels(part.findings, context.policy.dialect) if name == "findings" else getattr(part, name)
+
+
+def _subscriptions(wish: _Wish, job: Job) -> Iterator[pa.Table]:
+    """Each part knows those of the whole session: the first tells them, without reading anything."""
     if isinstance(job, SessionPlan):
         for one in look_alone(job, wish.dialects, wish.brokers):
-            context = one.known.part(EVER)
-            yield _table(name, one.dialect, lambda found=one: found.events, context, job.name, one.known.starts_late)
+            yield subscription_rows(one.known.context.subscriptions, job.name)
+    elif job.part.own[0] == EVER[0]:
+        yield subscription_rows(job.context.subscriptions, job.part.session.name)
+
+
+def _stretches(wish: _Wish, job: Job) -> Iterator[tuple[Events, Context, str, bool]]:
+    """What `check_part` takes."""
+    if isinstance(job, SessionPlan):
+        for one in look_alone(job, wish.dialects, wish.brokers):
+            yield one.events, one.known.part(EVER), job.name, one.known.starts_late
     else:
-        dialect, session = job.context.policy.dialect, job.part.session.name
-        yield _table(name, dialect, lambda: job.read(wish.dialects), job.context, session, job.starts_late)
-
-
-def _table(
-    name: str, dialect: Dialect, read: Callable[[], Events], context: Context, session: str, starts_late: bool
-) -> pa.Table:
-    """Of all parts the first tells who subscribed: what it knows is of the whole session, and nothing need be read."""
-    if name == "subscriptions":
-        is_first = context.own[0] == EVER[0]
-        return subscription_rows(context.subscriptions, session) if is_first else SUBSCRIPTIONS.empty_table()
-    part = check_part(read(), context, session, starts_late, with_rows=name != "findings")
-    return _with_levels(part.findings, dialect) if name == "findings" else getattr(part, name)
+        yield job.read(wish.dialects), job.context, job.part.session.name, job.starts_late
 
 
 def _with_levels(found: pa.Table, dialect: Dialect) -> pa.Table:
@@ -246,4 +262,4 @@ def _with_levels(found: pa.Table, dialect: Dialect) -> pa.Table:
     levels = pa.array([level_of(rule, dialect) for rule in found.column("rule").to_pylist()], pa.string())
     schema = SCHEMAS["findings"]
     told = found.add_column(schema.get_field_index("level"), schema.field("level"), levels)
-    return told.filter(pa.compute.not_equal(levels, "off"))
+    return told.filter(pc.not_equal(levels, "off"))

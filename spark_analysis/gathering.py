@@ -143,9 +143,7 @@ def know(policy: Policy, brokers: Brokers, seen: Sequence[Seen], captures: Seque
     rows = pa.concat_tables([_plain(one.rows) for one in seen if len(one.rows)] or [_plain(seen[0].rows)])
     with_dialect = rows.append_column("dialect", pa.repeat(policy.dialect.name, len(rows)))
     whole = with_dialect.append_column("copy_of", pa.nulls(len(rows), pa.int64()))
-    events = with_parties(
-        events_of(whole.sort_by("time_ns").to_batches(), policy, captures), brokers.endpoints, brokers.hosts
-    )
+    events = with_parties(events_of(whole.sort_by("time_ns"), policy, captures), brokers.endpoints, brokers.hosts)
     control = control_rows(events)
     times = [time for one in seen for time in one.times or ()]
     pairs = pa.concat_tables([one.pairs for one in seen])

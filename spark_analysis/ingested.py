@@ -40,6 +40,11 @@ class Folder:
             found.setdefault(entry.session, []).append(entry)
         return found
 
+    @property
+    def messages(self) -> Path:
+        """Below it are the files, a folder for each session."""
+        return self.path / MESSAGES
+
     def files(self, entry: SourceEntry) -> list[str]:
         """In the order of the capture."""
         return [str(self.path / file.name) for file in entry.files]

@@ -62,7 +62,7 @@ def check_part(events: Events, context: Context, session: str, starts_late: bool
     deliveries = deliver(events, context)
     asked = exchange(events, deliveries, TO_BROKER)
     told = exchange(events, deliveries, FROM_BROKER)
-    signs = read_signs(events, context, deliveries, asked)
+    signs = read_signs(events, context, deliveries, asked, told)
     wire_findings(events, deliveries, findings)
     party_findings(events, findings)
     AckRules(events, context, deliveries, asked, told, signs, findings, starts_late).run()

@@ -65,7 +65,7 @@ def _of_split(piece: Piece, dialects: Dialects, damage: list[Damage]) -> Iterato
 def _of_file(path: str, within: tuple[int, int] | None) -> Iterator[pa.RecordBatch]:
     """Row groups of other times are not even read. Without partitioning: `session=` in the path is no column here."""
     times = [("time_ns", ">=", within[0]), ("time_ns", "<", within[1])] if within else None
-    table = pq.read_table(path, columns=COLUMNS, filters=times, read_dictionary=_CODED, partitioning=None)
+    table = pq.read_table(path, columns=list(COLUMNS), filters=times, read_dictionary=_CODED, partitioning=None)
     yield from table.to_batches()
 
 

@@ -22,6 +22,7 @@ AWAY_NS = 400_000_000  # a broker that sends nothing for so long may have been a
 class Signs:
     """
     loss_seen   something was sent again although it had been answered, or had led to nothing at all
+    unsettled     in a session, where the broker sends again what got lost: forwards may come late, or not at all
     doubles_seen  the network made two of one
     reacted     rows to which the broker visibly did something; `forwarded` those that it passed on
     silent      rows to which it did nothing, at a time when it sent nothing to anybody
@@ -29,6 +30,7 @@ class Signs:
 
     loss_seen: bool
     doubles_seen: bool
+    unsettled: bool
     reacted: Flags
     forwarded: Flags
     silent: Flags
@@ -43,7 +45,7 @@ class Signs:
         return point is not Point.BROKER or bool(self.silent[rows].all())
 
 
-def read_signs(events: Events, context: Context, deliveries: Deliveries, asked: Exchanges) -> Signs:
+def read_signs(events: Events, context: Context, deliveries: Deliveries, asked: Exchanges, told: Exchanges) -> Signs:
     causes = deliveries.publish_of()
     forwarded = np.zeros(len(events), np.bool_)
     forwarded[causes[causes >= 0]] = True
@@ -53,7 +55,9 @@ def read_signs(events: Events, context: Context, deliveries: Deliveries, asked: 
     demands = (asked.owed | waiting) & (events[Col.SIDE] == TO_BROKER)
     silent = demands & ~reacted & _nothing_sent_around(events)
     doubles = len(asked.of_kind(REQUEST, DOUBLE)) > 0 or len(asked.of_kind(REPLY, DOUBLED)) > 0
-    return Signs(_loss(context, asked, reacted), doubles, reacted, forwarded, silent)
+    lost = _loss(context, asked, reacted)
+    unsettled = events.policy.has_sessions and (lost or len(told.of_kind(REQUEST, RESEND)) > 0)
+    return Signs(lost, doubles, unsettled, reacted, forwarded, silent)
 
 
 def _loss(context: Context, asked: Exchanges, reacted: Flags) -> bool:

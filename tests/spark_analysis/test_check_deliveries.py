@@ -17,7 +17,7 @@ OPENING = """
     5  20  carla > broker  SUBSCRIBE filter=*/light
     6  21  broker > carla  SUBACK
 """
-PUBLISH, FAN, LIGHT = "PUBLISH topic", "PUBLISH topic=home/fan payload=ON", "PUBLISH topic=home/light payload=7"
+FAN, LIGHT = "PUBLISH topic=home/fan payload=ON", "PUBLISH topic=home/light payload=7"
 
 
 def said_of(folder: Path, lines: str) -> Judged:

@@ -1,0 +1,76 @@
+"""200 small captures with faults, lost datagrams and restarts, quick to make, longer than the margins of a part.
+
+A run of the generator lasts some seconds. A capture here is a few runs of one dialect, one after the other with pauses
+between them, so that causes and answers lie on both sides of any cut, and much lies beyond the margins.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from generators.capture_options import Point
+from generators.capture_point import Capture
+from generators.fault import CATALOGUE
+from generators.generate import Order, generate
+from pcap_tools.capture import CaptureWriter
+from pcap_tools.dialect import load_dialect
+from tests.vectors import DIALECTS
+
+SECOND = 1_000_000_000
+CAPTURES = 200
+CONDITIONS = ("network-loss", "network-duplicate", "network-reorder", "broker-restart", "capture-late", "capture-drop")
+OWN = str(DIALECTS / "nestedack.toml")
+# How many runs of each: those of mqttsn and topicnumber take the longest.
+RUNS = {"colon": 12, "topicbyte": 8, "portdigits": 8, "topicnumber": 4, "rolebyte": 8, "mqttsn": 4, OWN: 4}
+SCENARIOS = ("building", "churn", "retained", "lossy")
+
+
+@dataclass(frozen=True)
+class Run:
+    dialect: str
+    point: Point
+    capture: Capture
+
+
+def make(folder: Path) -> dict[str, list[Path]]:
+    """The captures by dialect."""
+    chance = random.Random(7)
+    made: dict[str, list[Path]] = {}
+    for dialect, count in RUNS.items():
+        runs = [_run(dialect, seed, chance) for seed in range(1, count + 1)]
+        many = CAPTURES // len(RUNS) + (dialect == "colon") * (CAPTURES % len(RUNS))
+        made[dialect] = [_string(folder, runs, number, chance) for number in range(many)]
+    return made
+
+
+def _run(dialect: str, seed: int, chance: random.Random) -> Run:
+    """One with two faults that the dialect can have, or with one and something that the network does."""
+    loaded = load_dialect(dialect)
+    faults = [name for name, one in CATALOGUE.items() if not one.is_condition and one.fits(loaded) is None]
+    chosen = {chance.choice(faults): 0.3, chance.choice([*faults, *CONDITIONS]): 0.1}
+    point = Point.ANY if seed % 4 == 0 else Point.BROKER
+    retains = loaded.spec.broker.retained != "none"
+    scenario = chance.choice([one for one in SCENARIOS if one != "retained" or retains])
+    sizes = {"sensors": 2, "dashboards": 2, "actuators": 1, "rounds": 3}
+    order = Order(scenario, seed, (dialect,), faults=chosen, capture={"point": point}, **sizes)
+    return Run(dialect, point, generate(order).capture)
+
+
+def _string(folder: Path, runs: list[Run], number: int, chance: random.Random) -> Path:
+    """One to four runs that were captured in the same way."""
+    first = chance.choice(runs)
+    alike = [run for run in runs if run.point is first.point]
+    parts = [first, *(chance.choice(alike) for _ in range(chance.randrange(4)))]
+    path = folder / f"{Path(first.dialect).stem}-{number:03}.pcap"
+    options = first.capture.options
+    end = 1_700_000_000 * SECOND
+    with CaptureWriter(path, link_type=options.link_type.number, resolution=options.resolution) as out:
+        for run in parts:
+            frames = run.capture.frames
+            shift = end + int(chance.choice((0.1, 1.0, 20.0)) * SECOND) - frames[0].time_ns
+            for frame in frames:
+                out.write(frame.data, frame.time_ns + shift, original_length=frame.original_length)
+            end = frames[-1].time_ns + shift
+    return path
