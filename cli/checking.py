@@ -52,7 +52,9 @@ class Asked:
     master: str | None
 
 
-def run_check(asked: Asked, rules: tuple[str, ...] = (), most_findings: int = 1_000) -> Any:
+def run_check(
+    asked: Asked, rules: tuple[str, ...] = (), most_findings: int = 1_000, summaries: bool = False
+) -> Any:
     """The result, once what could not be read is told on stderr."""
     from spark_analysis.check import check
     from spark_analysis.planning import wanted_dialects
@@ -65,6 +67,7 @@ def run_check(asked: Asked, rules: tuple[str, ...] = (), most_findings: int = 1_
         engine=asked.engine.value,
         rules=rules,
         limit=most_findings,
+        summaries=summaries,
         master=asked.master,
         stage=_stages,
     )

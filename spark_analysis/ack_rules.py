@@ -363,7 +363,6 @@ class AckRules:
 
     def _stray_of_client(self, row: int) -> None:
         told = self.told
-        first = int(told.group[row])
         if self._answers_an_ack(row, FROM_BROKER):
             sure = not (self.signs.doubles_seen or self.signs.loss_seen or self._may_answer_again(row))
             self.findings.add("A-ACK-OF-ACK", row, f"{self.events.client(row)} acknowledges an ACK", sure=sure)

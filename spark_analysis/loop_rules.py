@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from .context import Context
 from .events import FROM_BROKER, TO_BROKER, Col, Events
+from .exchanges import Exchanges
 from .findings import Findings, quoted
 from .policy import ACK, PUBLISH, SECOND
 from .rules import applies
@@ -55,7 +56,7 @@ class _Reading:
         return any(word == self.due for _, word in answers)
 
 
-def loop_findings(events: Events, context: Context, findings: Findings) -> None:
+def loop_findings(events: Events, context: Context, findings: Findings, asked: Exchanges | None = None) -> None:
     """Judge every reading of every dashboard that instructs."""
     if applies(LOOP, events.policy) is not None:
         return
@@ -69,11 +70,23 @@ def loop_findings(events: Events, context: Context, findings: Findings) -> None:
         findings.check(LOOP, np.array([one.row for one in said], np.int64))
         findings.check(WRONG, np.array([one.answers[0][0] for one in said if one.answers], np.int64))
         for one in wrong:
-            _tell_wrong(findings, one, is_sure)
+            _tell_wrong(findings, one, is_sure and not _is_busy(events, asked, one))
         for one in silent:
             heard = last_words.get(int(events[Col.CLIENT][one.row]), -1) > one.row
             in_time = one.time <= context.end - IN_TIME_NS
-            _tell_silent(findings, one, is_sure and heard and in_time and not _was_missed(events, one))
+            free = not _was_missed(events, one) and not _is_busy(events, asked, one)
+            _tell_silent(findings, one, is_sure and heard and in_time and free)
+
+
+def _is_busy(events: Events, asked: Exchanges | None, one: _Reading) -> bool:
+    """Whether the dashboard was waiting for an ACK of whatever it had asked for: it says nothing else meanwhile."""
+    if asked is None:
+        return False
+    firsts = asked.firsts()
+    mine = firsts[(events[Col.CLIENT][firsts] == events[Col.CLIENT][one.row]) & asked.owed[firsts] & (firsts < one.row)]
+    time, ack = events[Col.TIME], asked.ack[mine]
+    until = np.where(ack >= 0, time[ack], time[asked.last[mine]] + 2 * events.policy.resend_ns)
+    return bool((until > one.time).any())
 
 
 def _instructions(events: Events) -> Integers:

@@ -69,7 +69,7 @@ def check_part(events: Events, context: Context, session: str, starts_late: bool
     rules = DeliveryRules(events, context, deliveries, asked, told, signs, findings, starts_late)
     rules.run()
     number_findings(events, context, findings)
-    loop_findings(events, context, findings)
+    loop_findings(events, context, findings, asked)
     found = findings.table(), findings.counts(), signs.loss_seen
     if not with_rows:
         return PartResult(*found, EXCHANGES.empty_table(), DELIVERIES.empty_table(), PUBLISHES.empty_table())

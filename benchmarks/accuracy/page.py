@@ -160,7 +160,7 @@ def _below_one(problems: list[Problem]) -> str:
         if reason is not None:
             explained[reason] += 1
         else:
-            open_cases[problem.kind, problem.rule, problem.fault].append(problem)
+            open_cases[_sort(problem)].append(problem)
     rows = [
         [count, one.kind, one.rule or "any", one.fault or "any", one.point or "any", one.why]
         for one, count in explained.items()
@@ -169,6 +169,11 @@ def _below_one(problems: list[Problem]) -> str:
         ["cases", "kind", "rule", "fault", "capture", "why"], sorted(rows, key=str)
     )
     return text + "\n" + _not_explained(open_cases)
+
+
+def _sort(problem: Problem) -> tuple[str, str, str]:
+    """Cases that are told together; a crash has seldom to do with what was tried."""
+    return problem.kind, problem.rule, "any" if problem.kind == "crashed" else problem.fault
 
 
 def _not_explained(cases: dict[tuple[str, str, str], list[Problem]]) -> str:
@@ -228,7 +233,7 @@ def _clean(outcomes: list[Outcome]) -> str:
 def _error_list(outcomes: list[Outcome]) -> str:
     cases: dict[tuple[str, str, str], list[Problem]] = defaultdict(list)
     for problem in (problem for one in outcomes for problem in one.errors):
-        cases[problem.kind, problem.rule, problem.fault].append(problem)
+        cases[_sort(problem)].append(problem)
     return _not_explained(cases) if cases else ""
 
 
