@@ -46,6 +46,7 @@ bench: setup ## benchmarks beside the tools one would use instead (minutes)
 	$(BIN)/python -m benchmarks.bulk
 	$(BIN)/python -m benchmarks.kernel
 	$(BIN)/python -m benchmarks.rates
+	$(BIN)/python -m benchmarks.checking
 
 accuracy: setup ## what the checker finds of every fault on 20 dialects, and what it says where there are none (15 min)
 	$(BIN)/python -m benchmarks.accuracy

@@ -48,7 +48,8 @@ def summary_app(name: str, summary: str) -> typer.Typer:
         master: Master = None,
     ) -> None:
         report = import_module(f"spark_analysis.reports.{name}")
-        result = run_check(Asked(sources, dialect, port, broker, merge, engine, master), most_findings=0, summaries=True)
+        asked = Asked(sources, dialect, port, broker, merge, engine, master)
+        result = run_check(asked, most_findings=0, summaries=True)
         if output is Format.JSON:
             typer.echo(json.dumps(report.as_object(result), ensure_ascii=False, indent=2))
         else:

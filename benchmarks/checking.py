@@ -1,0 +1,88 @@
+"""`topicshark check` with all rules beside tshark with our dissector that merely decodes; and how it grows.
+
+    python -m benchmarks.checking                                  # 1 M and 10 M packets, some minutes
+    python -m benchmarks.checking --sizes 1e7,1e8                  # 10 GB of disk
+
+tshark reads the first part of the capture, and packets a second are compared. Spark has two cores and is started
+before the clock is; how long that takes is told, too. In the *hot* capture one client is on one end of 90 % of the packets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.rates import make_capture, measure, numbers
+from spark_analysis.check import Options, judge
+from spark_analysis.planning import wanted_dialects
+from spark_analysis.spark_session import open_session
+from spark_analysis.spark_tasks import run_tasks
+
+TSHARK_PACKETS = 300_000
+HOT_PACKETS = 2_000_000
+HOT = bytes([10, 200, 0, 1])
+RECORD, ETHERNET_IP = 16, 14
+BROKER = bytes([10, 0, 0, 1])
+
+
+def make_hot(capture: Path, share: float = 0.9) -> Path:
+    """The same packets, but the client's address is one and the same in this share of them."""
+    data = bytearray(capture.read_bytes())
+    at, number = 24, 0
+    while at < len(data):
+        (size,) = struct.unpack_from("<I", data, at + 8)
+        source = at + RECORD + ETHERNET_IP + 12
+        client = source if data[source : source + 4] != BROKER else source + 4
+        if number % 10 < 10 * share:
+            data[client : client + 4] = HOT
+        at, number = at + RECORD + size, number + 1
+    hot = capture.with_name("hot.pcap")
+    hot.write_bytes(data)
+    return hot
+
+
+def check_seconds(spark: Any, capture: Path) -> tuple[float, int]:
+    """How long all rules take, and how many datagrams were judged."""
+    options = Options(wanted_dialects(["colon"]), summaries=False)
+
+    def run(function: Callable[[Any], Any], items: Sequence[Any], label: str) -> list[Any]:
+        return run_tasks(spark, function, items, label)
+
+    start = time.perf_counter()
+    result = judge([str(capture)], options, False, run)
+    return time.perf_counter() - start, sum(session.datagrams for session in result.sessions)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=numbers, default=[1_000_000, 10_000_000], help="packets (1e6,1e7)")
+    parser.add_argument("--folder", type=Path, help="where captures are kept for the next run")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="topicshark-checking-") as temporary:
+        folder = options.folder or Path(temporary)
+        captures = {size: make_capture(folder, "colon", size) for size in sorted(options.sizes)}
+        even = make_capture(folder, "colon", HOT_PACKETS)
+        hot = make_hot(even)
+        tshark = measure("tshark-lines", [min(captures.values())], TSHARK_PACKETS)[0].rate
+        start = time.perf_counter()
+        with open_session("local[2]") as spark:
+            check_seconds(spark, even)  # workers start, kernels load
+            print(f"Spark was ready after {time.perf_counter() - start:.1f} s", file=sys.stderr)
+            rates = {size: size / check_seconds(spark, capture)[0] for size, capture in captures.items()}
+            evenly, hotly = check_seconds(spark, even)[0], check_seconds(spark, hot)[0]
+    for size, rate in rates.items():
+        print(f"{size:>12,} packets: {rate:>10,.0f}/s, {rate / tshark:5.1f} x tshark with Lua (goal 20)")
+    first, *rest = rates
+    for size in rest:
+        print(f"a packet of {size:,} costs {rates[first] / rates[size]:.2f} x one of {first:,}")
+    print(f"one hot client with 90 % of the packets: {hotly / evenly:.2f} x of an even load (goal 1.5)")
+
+
+if __name__ == "__main__":
+    main()
