@@ -60,6 +60,7 @@ class AckRules:
         self._by_group = Grouped(self.asked.group[sent], sent)
         self._talks: Grouped | None = None
         self._astray: set[int] = set()
+        self._told: set[int] = set()
         if policy.broker_acks.any():
             self._strays()
             self._missing()
@@ -167,6 +168,8 @@ class AckRules:
         for rule in ("A-DUPLICATE", "A-UNSOLICITED", "A-MISDIRECTED"):
             self.findings.check(rule, acks)
         for row in numbers(asked.of_kind(REPLY, DUPLICATE)):
+            if row in self._told:
+                continue
             first = int(asked.group[row])
             bridged = self.context.point is Point.BRIDGE and self.events[Col.IP_ID][row] > 0
             sure = self.context.point is Point.BROKER or bridged
@@ -176,7 +179,7 @@ class AckRules:
     def _strays(self) -> None:
         """ACKs that answer nothing: meant for another client, for an ACK, or for nobody."""
         events = self.events
-        strays = self.asked.of_kind(REPLY, STRAY)
+        strays = self.asked.of_kind(REPLY, STRAY, DUPLICATE)
         if not len(strays):
             return
         waiting = self._unanswered()
@@ -188,6 +191,9 @@ class AckRules:
                 self._astray.add(int(self.asked.group[other]))
                 text = f"the ACK of {self._name(other)} goes to {events.client(row)}; {events.client(other)} asked"
                 self.findings.add("A-MISDIRECTED", row, text, [other])
+                self._told.add(row)
+            elif self.asked.kind[row] == DUPLICATE:
+                continue  # the next rule's
             elif self._answers_an_ack(row, TO_BROKER):
                 self.findings.add("A-ACK-OF-ACK", row, "the broker acknowledges an ACK")
             else:

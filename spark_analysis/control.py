@@ -181,6 +181,8 @@ def _creations(control: pa.Table, policy: Policy) -> dict[str, int] | None:
     bound: dict[tuple[int, int], str] = {}
     for row in _requests(control, policy, (CREATE,)):
         name = str(row["topic_text"])
+        if row["answered"] == UNANSWERED:
+            continue  # it may never have come
         if bound.setdefault((row["client"], row["number"]), name) == name:  # a number keeps its first name
             created.setdefault(name, row["time"])
     return created

@@ -288,7 +288,7 @@ def _pair(
     filled, first = np.zeros(len(cause), np.int64), np.full(len(cause), -1, np.int64)
     answers = np.empty(len(seen), np.int64)
     least, most = (np.concatenate([due[row], none]) for row in (LEAST, MOST))
-    match(order, both, time, least, most, until, len(cause), filled, first, answers)
+    match(order, both, time, least, most, until, is_kept, len(cause), filled, first, answers)
     first = np.where(first >= 0, place[first], -1)
     return filled, first, answers
 

@@ -50,6 +50,7 @@ class DeliveryRules:
     starts_late: bool = False
     outcomes: dict[int, str] = field(default_factory=dict)  # of forwards that no expectation explains, by row
     lacks: dict[int, str] = field(default_factory=dict)  # of expectations that got nothing
+    invented: list[int] = field(default_factory=list)  # forwards that nobody published
 
     def run(self) -> None:
         self._due = self.deliveries.due
@@ -299,8 +300,10 @@ class DeliveryRules:
         if unseen or not events[Col.NAME][row]:
             return "inconclusive"
         text = f"{quoted(events.text('topic', row))} comes to {events.client(row)}, and nobody published it"
-        self.findings.add("D-UNEXPECTED", row, text, sure=not early)
-        return "inconclusive" if early else "unexpected"
+        self.invented.append(row)
+        sure = not early and not self.signs.unsettled
+        self.findings.add("D-UNEXPECTED", row, text, sure=sure)
+        return "unexpected" if sure else "inconclusive"
 
     def _altered(self, row: int) -> str | None:
         """A subscriber lacks something under this topic that was published just before."""
@@ -330,7 +333,8 @@ class DeliveryRules:
                 short.lacking -= 1
                 what, topic = quoted(events.text("payload", row)), quoted(events.text("topic", row))
                 text = f"{what} comes as the retained message of {topic}, but a newer one is retained"
-                self.findings.add("T-STALE", row, text, [asked, -int(kept.column("frame")[which].as_py())])
+                rows = [asked, -int(kept.column("frame")[which].as_py())]
+                self.findings.add("T-STALE", row, text, rows, sure=self._was_kept(which))
                 return "altered"
         return None
 
@@ -469,7 +473,7 @@ class DeliveryRules:
             sure = (
                 waited and self.context.point is not Point.CLIENT and not self.signs.unheard(sends, self.context.point)
             )
-            sure = sure and not self.signs.unsettled
+            sure = sure and not self.signs.unsettled and self._was_kept(which)
             self.lacks[short.due] = "missing" if sure else "inconclusive"
             if len(plain):
                 missed = f"{events.client(subscribe)} does not get the retained message of {quoted(topic)}"
@@ -478,6 +482,17 @@ class DeliveryRules:
             else:
                 text = f"{events.client(subscribe)} does not get the retained message of {quoted(topic)}"
                 self.findings.add("T-MISSING", subscribe, text, [-frame], sure=sure, topic=topic)
+
+    def _was_kept(self, which: int) -> bool:
+        """Whether the broker surely got a message that was to be retained; those of earlier parts are believed."""
+        events, kept = self.events, self.deliveries.kept
+        frame, capture = kept.column("frame")[which].as_py(), kept.column("capture")[which].as_py()
+        rows = self.deliveries.publishes
+        found = rows[(events[Col.FRAME][rows] == frame) & (events[Col.CAPTURE][rows] == capture)]
+        if not len(found) or self.signs.forwarded[found[0]]:
+            return True
+        shaky = self.context.point is not Point.BROKER and (self.signs.loss_seen or self.signs.doubles_seen)
+        return bool(self.signs.reacted[found[0]]) and not shaky
 
     def _published_between(self, name: int, begin: int, end: int) -> Integers:
         events, rows = self.events, self.deliveries.publishes

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pcap_tools.escaping import escape_text
@@ -49,6 +50,8 @@ class Findings:
         begin, end = self.context.own
         time = self.events[Col.TIME]
         self.owned: NDArray[np.bool_] = (time >= begin) & (time < end)
+        # What the capture has cut short cannot be read, so nothing that misses something is certain.
+        self._cut = bool(pc.any(pc.equal(self.events.table.column("error"), "cut")).as_py())
 
     def check(self, rule: str, rows: NDArray[np.int64] | int) -> None:
         """So many occasions for a rule to be broken."""
@@ -67,6 +70,7 @@ class Findings:
         """One finding; ``sure`` False: the capture cannot tell. ``related`` are rows, or frames below 0."""
         if not self.owned[row]:
             return
+        sure = sure and not (self._cut and not rule.startswith("W-"))
         (self.failed if sure else self.inconclusive)[rule] += 1
         events = self.events
         frames = self._frames(row, related)
@@ -85,6 +89,15 @@ class Findings:
                 escape_text(text),
             )
         )
+
+    def doubt(self) -> None:
+        """The capture has lost frames: what tells of something that is not there may be about one of them."""
+        for at, row in enumerate(self.rows):
+            rule = str(row[1])
+            if row[2] == FAIL and not rule.startswith(("W-", "P-", "N-", "R-A")):
+                self.rows[at] = (*row[:2], INCONCLUSIVE, *row[3:])
+                self.failed[rule] -= 1
+                self.inconclusive[rule] += 1
 
     def _frames(self, row: int, related: Iterable[int]) -> list[int]:
         own = int(self.events[Col.FRAME][row])

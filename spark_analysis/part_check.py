@@ -26,7 +26,7 @@ from .kernels.hashing import mix
 from .kernels.pairing import RESENT
 from .loop_rules import loop_findings
 from .schemas import DELIVERIES, EXCHANGES, PUBLISHES
-from .signs import read_signs
+from .signs import capture_has_lost, read_signs
 from .wire_rules import party_findings, wire_findings
 
 Integers = NDArray[np.int64]
@@ -70,6 +70,8 @@ def check_part(events: Events, context: Context, session: str, starts_late: bool
     rules.run()
     number_findings(events, context, findings)
     loop_findings(events, context, findings, asked)
+    if capture_has_lost(events, asked, rules.invented):
+        findings.doubt()
     found = findings.table(), findings.counts(), signs.loss_seen
     if not with_rows:
         return PartResult(*found, EXCHANGES.empty_table(), DELIVERIES.empty_table(), PUBLISHES.empty_table())

@@ -12,9 +12,10 @@ from .deliveries import Deliveries
 from .events import FROM_BROKER, TO_BROKER, Col, Events
 from .exchanges import Exchanges
 from .kernels.expecting import PUBLISH
-from .kernels.pairing import ACK_LOST, DOUBLE, DOUBLED, REPLY, REQUEST, RESEND
+from .kernels.pairing import ACK_LOST, DOUBLE, DOUBLED, REPLY, REQUEST, RESEND, STRAY
 
 Flags = NDArray[np.bool_]
+BESIDE_NS = 50_000_000
 AWAY_NS = 400_000_000  # a broker that sends nothing for so long may have been away
 
 
@@ -88,3 +89,17 @@ def _nothing_sent_around(events: Events) -> Flags:
         behind = times[np.minimum(after, len(times) - 1)]
         apart[rows] = (after == len(times)) | (behind - before >= AWAY_NS)
     return apart
+
+
+def capture_has_lost(events: Events, asked: Exchanges, invented: list[int]) -> bool:
+    """Whether a publish is missing that must have been: something is passed on and acknowledged that is not there."""
+    strays = asked.of_kind(REPLY, STRAY)
+    if not invented or not len(strays):
+        return False
+    times = events[Col.TIME][strays]
+    place = np.searchsorted(times, events[Col.TIME][np.array(invented)])
+    near = np.minimum(
+        np.abs(times[np.minimum(place, len(times) - 1)] - events[Col.TIME][np.array(invented)]),
+        np.abs(times[np.maximum(place - 1, 0)] - events[Col.TIME][np.array(invented)]),
+    )
+    return bool((near < BESIDE_NS).any())

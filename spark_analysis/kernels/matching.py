@@ -14,11 +14,12 @@ from numba import types
 from pcap_tools.columnar.jit import i64, kernel
 
 _column = types.Array(types.int64, 1, "C")
+_flags = types.Array(types.boolean, 1, "C")
 MOMENT_NS = 50_000_000
 LOOK_BACK = 64  # expectations of one key, of which all but a few have what they need
 
 
-@kernel(_column, _column, _column, _column, _column, _column, types.int64, _column, _column, _column)
+@kernel(_column, _column, _column, _column, _column, _column, _flags, types.int64, _column, _column, _column)
 def match(
     order: Any,
     key: Any,
@@ -26,6 +27,7 @@ def match(
     least: Any,
     most: Any,
     until: Any,
+    jumps: Any,
     expected: Any,
     filled: Any,
     first_seen: Any,
@@ -33,7 +35,8 @@ def match(
 ) -> None:
     """Entries 0 to `expected` are expectations, the rest observations; `order` sorts all by key, then by place.
 
-    `until`: an expectation takes nothing later than that. `filled` counts what an expectation got, `first_seen` is the
+    `until`: an expectation takes nothing later than that. `jumps`: it goes before older ones, however new they are: a
+    client subscribes to one filter after the other, and gets what is retained each time. `filled` counts what an expectation got, `first_seen` is the
     first entry that it got, `found` the expectation of an observation, -1 for none.
     """
     begin = i64(0)
@@ -52,7 +55,7 @@ def match(
             if filled[other] < least[other]:
                 if lacking < 0 or time[entry] - time[other] <= MOMENT_NS:
                     lacking = other
-                else:
+                if jumps[other] or time[entry] - time[other] > MOMENT_NS:
                     break
             elif spare < 0 and filled[other] < most[other]:
                 spare = other
