@@ -4,7 +4,7 @@
     python -m benchmarks.checking --sizes 1e7,1e8                  # 10 GB of disk
 
 tshark reads the first part of the capture, and packets a second are compared. Spark has two cores and is started
-before the clock is; how long that takes is told, too. In the *hot* capture one client is on one end of 90 % of the packets.
+before the clock is; how long that takes is told, too. In the *hot* capture one client is an end of 90 % of the packets.
 """
 
 from __future__ import annotations

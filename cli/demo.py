@@ -46,8 +46,22 @@ def demo(
         typer.echo(f"{fault['rule']}: {fault['text']}")
         for frame in fault["frames"]:
             typer.echo(lines[frame])
-    _tell(f"Now try:  topicshark decode {capture} --format jsonl")
+    _tell("What the checker says of it, which has not seen the truth:")
+    _check(capture)
+    _tell(f"Now try:  topicshark check {capture}")
     _tell(f"          wireshark -X lua_script:dissector.lua {capture}")
+
+
+def _check(capture: Path) -> None:
+    """The verdicts, one line for each rule that is broken."""
+    from spark_analysis.check import check
+
+    for session in check([str(capture)], engine="local", summaries=False).sessions:
+        broken = [rule for rule in session.rules if rule.verdict == "fail"]
+        typer.echo(f"{session.dialect}: {session.verdict}, {session.datagrams} datagrams")
+        for rule in broken:
+            first = next(one for one in session.findings if one.rule == rule.id)
+            typer.echo(f"  {rule.id} {rule.failed} times; frame {first.frame}: {first.text}")
 
 
 def _tell(text: str) -> None:
