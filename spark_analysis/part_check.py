@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from .ack_rules import AckRules
 from .context import Context
 from .deliveries import Deliveries, deliver
-from .delivery_rules import LATE_NS, DeliveryRules, number_findings
+from .delivery_rules import LATE_NS, DeliveryRules
+from .delivery_view import DeliveryView
 from .events import FROM_BROKER, TO_BROKER, Col, Events, with_parties
 from .exchanges import Exchanges, exchange
 from .findings import Findings
@@ -25,8 +26,11 @@ from .kernels.expecting import CLIENT, FILTER, PUBLISH
 from .kernels.hashing import mix
 from .kernels.pairing import RESENT
 from .loop_rules import loop_findings
+from .number_rules import number_findings
+from .retained_rules import retained_findings
 from .schemas import DELIVERIES, EXCHANGES, PUBLISHES
 from .signs import capture_has_lost, read_signs
+from .unexplained import Unexplained
 from .wire_rules import party_findings, wire_findings
 
 Integers = NDArray[np.int64]
@@ -66,11 +70,13 @@ def check_part(events: Events, context: Context, session: str, starts_late: bool
     wire_findings(events, deliveries, findings)
     party_findings(events, findings)
     AckRules(events, context, deliveries, asked, told, signs, findings, starts_late).run()
-    rules = DeliveryRules(events, context, deliveries, asked, told, signs, findings, starts_late)
-    rules.run()
+    view = DeliveryView(events, context, deliveries, asked, told, signs, findings, starts_late)
+    Unexplained(view).run()
+    DeliveryRules(view).run()
+    retained_findings(view)
     number_findings(events, context, findings)
     loop_findings(events, context, findings, asked)
-    if capture_has_lost(events, asked, rules.invented):
+    if capture_has_lost(events, asked, view.invented):
         findings.doubt()
     found = findings.table(), findings.counts(), signs.loss_seen
     if not with_rows:
@@ -78,7 +84,7 @@ def check_part(events: Events, context: Context, session: str, starts_late: bool
     return PartResult(
         *found,
         _exchange_rows(events, findings, session, asked, told),
-        _delivery_rows(events, findings, session, rules),
+        _delivery_rows(events, findings, session, view),
         _published(events, findings, deliveries, asked),
     )
 
@@ -144,16 +150,16 @@ def _endpoints(events: Events, rows: Integers, sources: bool) -> pa.Array:
     return pa.array(texts, pa.string()).take(pa.array(where)) if len(rows) else pa.array([], pa.string())
 
 
-def _delivery_rows(events: Events, findings: Findings, session: str, rules: DeliveryRules) -> pa.Table:
+def _delivery_rows(events: Events, findings: Findings, session: str, view: DeliveryView) -> pa.Table:
     """One row for each copy that was due, with the filter that asked for it."""
-    deliveries = rules.deliveries
+    deliveries = view.deliveries
     which, forward, filters = _copies(deliveries, events.policy.dialect.spec.broker.copies)
     cause = deliveries.due[PUBLISH][which]
     mine = findings.owned[cause]
     which, forward, filters, cause = which[mine], forward[mine], filters[mine], cause[mine]
     retained, came, time = deliveries.retained[which], forward >= 0, events[Col.TIME]
     latency = np.where(came, time[forward] - time[cause], 0)
-    texts = pa.array([*rules.context.subscriptions.filters, None], pa.string())
+    texts = pa.array([*view.context.subscriptions.filters, None], pa.string())
     columns = [
         pa.repeat(session, len(which)),
         _captures(events, cause),
@@ -161,15 +167,15 @@ def _delivery_rows(events: Events, findings: Findings, session: str, rules: Deli
         pa.array(time[cause]),
         _endpoints(events, cause, True),
         _topics(events, deliveries, cause, retained),
-        _clients(deliveries.due[CLIENT][which], rules.subscribers),
+        _clients(deliveries.due[CLIENT][which], view.subscribers),
         texts.take(pa.array(filters % len(texts))),
         pa.array(events[Col.FRAME][forward], mask=~came),
         pa.array(time[forward], mask=~came),
         pa.array(latency, mask=~came),
         pa.array(retained >= 0),
-        pa.array(_outcomes(rules, which, came, latency, retained >= 0), pa.string()),
+        pa.array(_outcomes(view, which, came, latency, retained >= 0), pa.string()),
     ]
-    return pa.concat_tables([pa.table(columns, schema=DELIVERIES), _unexplained(events, findings, session, rules)])
+    return pa.concat_tables([pa.table(columns, schema=DELIVERIES), _unexplained(events, findings, session, view)])
 
 
 def _copies(deliveries: Deliveries, mode: str) -> tuple[Integers, Integers, Integers]:
@@ -201,13 +207,13 @@ def _ranks(keys: Integers) -> Integers:
 
 
 def _outcomes(
-    rules: DeliveryRules, which: Integers, came: NDArray[np.bool_], latency: Integers, retained: NDArray[np.bool_]
+    view: DeliveryView, which: Integers, came: NDArray[np.bool_], latency: Integers, retained: NDArray[np.bool_]
 ) -> NDArray[np.object_]:
     late = (latency >= LATE_NS) & ~retained
     outcome = np.where(came, np.where(late, "late", "delivered"), "optional").astype(object)
-    lacks = np.array(sorted(rules.lacks), np.int64)
+    lacks = np.array(sorted(view.lacks), np.int64)
     for at in np.flatnonzero(~came & np.isin(which, lacks)):
-        outcome[at] = rules.lacks[int(which[at])]
+        outcome[at] = view.lacks[int(which[at])]
     return outcome
 
 
@@ -229,9 +235,9 @@ def _topics(events: Events, deliveries: Deliveries, rows: Integers, retained: In
     return pa.array([texts.get(int(one)) for one in found], pa.string()).take(pa.array(where))
 
 
-def _unexplained(events: Events, findings: Findings, session: str, rules: DeliveryRules) -> pa.Table:
+def _unexplained(events: Events, findings: Findings, session: str, view: DeliveryView) -> pa.Table:
     """Forwards that were not due, one row each; the network's repetitions are left out."""
-    rows = np.array([row for row, outcome in rules.outcomes.items() if outcome != "delivered"], np.int64)
+    rows = np.array([row for row, outcome in view.outcomes.items() if outcome != "delivered"], np.int64)
     rows = rows[findings.owned[rows]] if len(rows) else rows
     nothing = pa.nulls(len(rows), pa.int64())
     columns = [
@@ -247,6 +253,6 @@ def _unexplained(events: Events, findings: Findings, session: str, rules: Delive
         pa.array(events[Col.TIME][rows]),
         nothing,
         pa.array(np.zeros(len(rows), np.bool_)),
-        pa.array([rules.outcomes[int(row)] for row in rows], pa.string()),
+        pa.array([view.outcomes[int(row)] for row in rows], pa.string()),
     ]
     return pa.table(columns, schema=DELIVERIES)

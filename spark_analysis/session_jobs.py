@@ -139,9 +139,10 @@ def _look(dialects: Dialects, piece: Piece) -> _Looked:
 
 
 def _parts(session: SessionPlan, dialect: Dialect, seen: Sequence[tuple[Piece, Seen]]) -> list[Part]:
-    """Cut where pieces begin; a part reads all pieces that reach into it or its margins."""
-    timed = sorted(((one.times, piece) for piece, one in seen if one.times), key=lambda pair: pair[0])
-    cuts = [EVER[0], *(times[0] for times, _ in timed[1:]), EVER[1]]
+    """Cut where pieces begin; a part reads all pieces that reach into it or its margins, one capture after the other:
+    so `events_of` wants them, or it would take captures that overlap to be in order."""
+    timed = [(one.times, piece) for piece, one in seen if one.times]
+    cuts = [EVER[0], *sorted(times[0] for times, _ in timed)[1:], EVER[1]]
     margin = margin_ns(Policy(dialect))
     parts = []
     for begin, end in pairwise(cuts):

@@ -16,13 +16,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from pcap_tools import Codec, load_dialect
 from pcap_tools.capture import CaptureWriter
+from pcap_tools.columnar.splits import plan_splits
 from spark_analysis import check as checking
 from spark_analysis.check import check
 from spark_analysis.planning import wanted_dialects
 from spark_analysis.results import CheckResult, Finding, RuleVerdict, SessionResult
-from spark_analysis.rules import RULES
 from tests.capture.packets import T0, cooked1, ethernet, ipv4, udp
 
 ETHERNET, COOKED = 1, 113
@@ -130,7 +132,8 @@ class Talk:
         codec = _codec(self.dialect)
         numbers = codec.dialect.spec.fields
         values = {key: int(text) if numbers[key].kind in ("uint", "digits") else text for key, text in fields.items()}
-        return codec.build(codec.message(name, values, form=self.form))
+        built: bytes = codec.build(codec.message(name, values, form=self.form))
+        return built
 
 
 @cache
@@ -145,11 +148,16 @@ def _lines(text: str) -> list[str]:
 def judged(folder: Path, lines: str, talk: Talk | None = None, brokers: Sequence[str] = ()) -> Judged:
     """Write a talk down as a capture and check it."""
     path = (talk or Talk()).write(folder / "talk.pcap", lines)
-    return Judged(check([str(path)], dialects=_wanted(talk), brokers=brokers, engine="local"))
+    dialects = wanted_dialects([talk.dialect if talk else "colon"])
+    return Judged(check([str(path)], dialects=dialects, brokers=brokers, engine="local"))
 
 
-def _wanted(talk: Talk | None) -> checking.Dialects:
-    return wanted_dialects([talk.dialect if talk else "colon"])
+def cut(patch: pytest.MonkeyPatch, paths: Sequence[Path], parts: int) -> None:
+    """From now on captures of about this size are judged in so many parts: a little more than this or less."""
+    size = sum(path.stat().st_size for path in paths) // len(paths)
+    patch.setattr(checking, "PART_BYTES", size // parts)
+    counts = [len(plan_splits(str(path), size // parts).splits) for path in paths]
+    assert sum(counts) >= 0.7 * parts * len(paths), counts
 
 
-__all__ = ["RULES", "CheckResult", "Judged", "Talk", "check", "checking", "judged", "wanted_dialects"]
+__all__ = ["CheckResult", "Judged", "SessionResult", "Talk", "check", "cut", "judged", "wanted_dialects"]

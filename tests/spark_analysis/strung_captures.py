@@ -53,8 +53,8 @@ def _run(dialect: str, seed: int, chance: random.Random) -> Run:
     point = Point.ANY if seed % 4 == 0 else Point.BROKER
     retains = loaded.spec.broker.retained != "none"
     scenario = chance.choice([one for one in SCENARIOS if one != "retained" or retains])
-    sizes = {"sensors": 2, "dashboards": 2, "actuators": 1, "rounds": 3}
-    order = Order(scenario, seed, (dialect,), faults=chosen, capture={"point": point}, **sizes)
+    capture = {"point": point}
+    order = Order(scenario, seed, (dialect,), faults=chosen, capture=capture, sensors=2, dashboards=2, rounds=3)
     return Run(dialect, point, generate(order).capture)
 
 

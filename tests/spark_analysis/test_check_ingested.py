@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -17,15 +18,20 @@ from generators.generate import Order, generate
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis.check import check
 from spark_analysis.ingest import ingest
+from spark_analysis.ingested import find_sources
 from spark_analysis.manifest import load_manifest
+from spark_analysis.pieces import read_piece
 from spark_analysis.planning import wanted_dialects
 from spark_analysis.results import SessionResult
+from spark_analysis.session_plans import plan_sources
+from spark_analysis.store import open_store
 from tests.conftest import REPO
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-SMALL_SPLITS = 4_000
-FAULTS = {"ack-missing": 0.05, "forward-missing": 0.05, "forward-altered": 0.05}
+SMALL_SPLITS = 2_000
+FAULTS = {"forward-missing": 0.1, "forward-altered": 0.1}
+RESENDS = {**FAULTS, "ack-missing": 0.1}
 OWN_DIALECT = str(REPO / "tests" / "dialects" / "keywords.toml")
 NEW_COLUMNS = ["key", "number", "port", "ip_id"]
 
@@ -83,6 +89,41 @@ def test_verdicts_findings_and_damage_are_those_of_the_captures(captures: Path, 
     assert sorted(stored.partial) == sorted(whole.partial)
     (damage,) = stored.partial
     assert damage.startswith(f"{captures}/rolebyte.pcap: damaged at byte ")
+
+
+def test_cut_at_the_same_places_long_resends_look_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests that are sent again for longer than the margin of a part may be told otherwise than of the whole."""
+    capture = make(tmp_path / "run.pcap", faults=RESENDS)
+    ingest(spark, [str(capture)], tmp_path / "in", split_bytes=SMALL_SPLITS)
+    monkeypatch.setattr("spark_analysis.check.PART_BYTES", SMALL_SPLITS)
+    (stored,), (cut,) = local(tmp_path / "in").sessions, local(capture).sessions
+    assert "A-MISSING" in {one.rule for one in cut.findings}
+    assert told(stored) == told(cut)
+
+
+def test_a_file_gives_the_rows_of_its_capture_and_of_a_time_only_those(
+    spark: SparkSession, captures: Path, tmp_path: Path
+) -> None:
+    ingest(spark, [str(captures / "colon.pcap")], tmp_path / "in")
+    dialects = wanted_dialects()
+    (of_capture,), _ = plan_sources(find_sources([str(captures / "colon.pcap")]), dialects, False, 1 << 30, in_process)
+    (of_file,), _ = plan_sources(find_sources([str(tmp_path / "in")]), dialects, False, 1 << 30, in_process)
+    rows = rows_of(read_piece(of_capture.pieces[0], dialects).batches)
+    assert rows_of(read_piece(of_file.pieces[0], dialects).batches) == rows
+    begin, end = rows[10]["time_ns"], rows[30]["time_ns"]
+    expected = [row for row in rows if begin <= row["time_ns"] < end]
+    assert 0 < len(expected) < len(rows)
+    assert rows_of(read_piece(of_file.pieces[0], dialects, (begin, end)).batches) == expected
+
+
+def in_process(function: Any, items: Any, label: str) -> list[Any]:
+    return [function(item) for item in items]
+
+
+def rows_of(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
 
 
 def test_merged_captures_stay_one_session(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
@@ -148,8 +189,6 @@ def test_a_manifest_of_another_program_makes_no_ingested_folder(captures: Path, 
 
 
 def test_an_empty_folder_is_no_pass(spark: SparkSession, tmp_path: Path) -> None:
-    from spark_analysis.store import open_store
-
     with open_store(tmp_path / "in") as store:
         store.commit([])
     with pytest.raises(TopicsharkError, match="nothing was ingested"):

@@ -147,7 +147,6 @@ def test_a_client_that_acknowledges_another_speaks_as_the_broker(tmp_path: Path)
     assert said.session.verdict == "fail"
 
 
-@pytest.mark.xfail(raises=ValueError, reason="publishes alone, none to be retained: know() builds a table of no batches")
 def test_a_capture_of_nothing_but_publishes_can_be_judged(tmp_path: Path) -> None:
     """Nobody subscribes, and the broker is down."""
     said = judged(tmp_path, UNTOLD.replace("retain=1", "retain=0"), brokers=["10.0.0.1:50000"])

@@ -1,0 +1,282 @@
+"""Forwards that nothing made due: each is explained as well as it can be, by the first of the rules that fits it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcap_tools.topic_match.readings import wrong_reading
+
+from .context import Point
+from .deliveries import AT_ONCE_NS, HORIZON_NS
+from .delivery_view import DeliveryView
+from .events import TO_BROKER, Col
+from .findings import numbers, quoted
+from .grouped import Grouped
+from .kernels.expecting import CHANGE_ENDED, CHANGE_FRAME, CHANGE_TIME, CLIENT, LEAST, PUBLISH
+from .kernels.hashing import mix
+from .kernels.pairing import ACK_LOST, DOUBLE, DOUBLE_NS, RESEND
+from .policy import SECOND
+from .retained_rules import was_kept
+
+Integers = NDArray[np.int64]
+ALTERED_NS = SECOND
+
+
+class Unexplained:
+    """Run it before what lacks is told: a forward that went astray is the other side of one that lacks."""
+
+    def __init__(self, view: DeliveryView) -> None:
+        self.view = view
+        self.events, self.context, self.deliveries = view.events, view.context, view.deliveries
+        self.asked, self.signs, self.findings = view.asked, view.signs, view.findings
+
+    def run(self) -> None:
+        for rule in ("D-UNEXPECTED", "D-DUPLICATE", "D-ALTERED", "D-MISDIRECTED"):
+            self.findings.check(rule, self.deliveries.seen)
+        extra = self.deliveries.seen[self.deliveries.answers < 0]
+        if len(extra):
+            self._index(extra)
+            self._find_presumed(extra)
+            for row in numbers(extra):
+                self.view.outcomes[row] = self._explain(row)
+
+    def _index(self, extra: Integers) -> None:
+        """What explanations look things up by."""
+        deliveries = self.deliveries
+        publishes = np.concatenate([deliveries.publishes, deliveries.wild])
+        publishes.sort()
+        self._by_content = Grouped(self._content(publishes), publishes)
+        self._seen_before = Grouped(self._content(deliveries.seen, whole=True), deliveries.seen)
+        self._due_to = Grouped(mix(self.view.due[PUBLISH], self.view.due[CLIENT]), np.arange(self.view.due.shape[1]))
+        self._due_by_publish = Grouped(self.view.due[PUBLISH], np.arange(self.view.due.shape[1]))
+        self._shorts_of_client = Grouped(
+            np.array([self.view.due[CLIENT, one.due] for one in self.view.short], np.int64),
+            np.arange(len(self.view.short)),
+        )
+        self._came_to: dict[int, set[int]] = {}
+        for row in numbers(extra):
+            self._came_to.setdefault(self._publish_for(row), set()).add(int(self.events[Col.CLIENT][row]))
+
+    def _content(self, rows: Integers, whole: bool = False) -> Integers:
+        events = self.events
+        key = mix(mix(events[Col.BROKER][rows], events[Col.TOPIC][rows]), events[Col.PAYLOAD][rows])
+        return mix(key, events[Col.CLIENT][rows]) if whole else key
+
+    def _publish_for(self, row: int) -> int:
+        """The last publish of what a forward says, -1 if there is none."""
+        events = self.events
+        before = self._by_content.before(int(self._content(np.array([row]))[0]), row)
+        if not len(before) or events[Col.TIME][row] - events[Col.TIME][before[-1]] > HORIZON_NS:
+            return -1
+        return int(before[-1])
+
+    def _explain(self, row: int) -> str:
+        """Say what is wrong with a forward that was not due; returns the outcome."""
+        if self._is_repeated(row):
+            return "delivered"
+        stale = self._stale(row)
+        if stale:
+            return stale
+        publish = self._publish_for(row)
+        if publish < 0:
+            return self._altered(row) or self._invented(row)
+        if publish in self.deliveries.wild:
+            return "optional"
+        first = self.view.first_of(publish)
+        client = int(self.events[Col.CLIENT][row])
+        due = self._due_to.of(int(mix(np.array([publish]), np.array([client]))[0]))
+        if len(due):
+            return self._duplicate(row, publish, int(due[0]))
+        return (
+            self._after_end(row, publish, client)
+            or self._collision(row, publish, first, client)
+            or self._misdirected(row, publish, first)
+            or self._unexpected(row, publish, client)
+        )
+
+    def _is_repeated(self, row: int) -> bool:
+        """By the network, or by a broker that got no ACK."""
+        events = self.events
+        if (
+            events.policy.has_sessions
+            and self.view.told.kind[row] in (RESEND, ACK_LOST, DOUBLE)
+            and self.view.told.group[row] != row
+        ):
+            return True
+        before = self._seen_before.before(int(self._content(np.array([row]), whole=True)[0]), row)
+        near = before[events[Col.TIME][row] - events[Col.TIME][before] < DOUBLE_NS]
+        return bool(len(near) and events[Col.IP_ID][row] <= 0 and self.context.point is not Point.BROKER)
+
+    def _duplicate(self, row: int, publish: int, due: int) -> str:
+        events = self.events
+        known = events[Col.IP_ID][row] > 0 or self.context.point is Point.BROKER
+        copies = events.policy.dialect.spec.broker.copies
+        sure = bool(known) and not (self.view.starts_late and copies != "per-subscriber") and not self.signs.unsettled
+        copies_due = int(self.view.due[LEAST, due])
+        often = "once" if copies_due <= 1 else f"{copies_due} times"
+        text = f"{quoted(self.view.topic(publish))} comes to {events.client(row)} more than {often}"
+        self.findings.add("D-DUPLICATE", row, text, [publish, int(self.deliveries.first[due])], sure=sure)
+        return "duplicate"
+
+    def _after_end(self, row: int, publish: int, client: int) -> str | None:
+        """A subscription of this client that would have asked for it had ended."""
+        table, time = self.context.subscriptions, int(self.events[Col.TIME][publish])
+        for who in self._subscriptions_of(client, publish):
+            changes = table.changes[:, table.first[who] : table.first[who + 1]]
+            before = np.flatnonzero(changes[CHANGE_TIME] <= time)
+            if len(before) and changes[CHANGE_ENDED, before[-1]]:
+                topic = quoted(self.view.topic(publish))
+                text = f"{topic} comes to {self.events.client(row)}, whose subscription has ended"
+                presumed = (client, int(self.events[Col.NAME][publish])) in self._presumed
+                rows = [publish, -int(changes[CHANGE_FRAME, before[-1]])]
+                self.findings.add(
+                    "D-AFTER-UNSUBSCRIBE", row, text, rows, sure=not presumed and not self.signs.unsettled
+                )
+                return "unexpected"
+        return None
+
+    def _subscriptions_of(self, client: int, publish: int) -> Integers:
+        """All that this client ever had to the topic of a publish."""
+        table = self.context.subscriptions
+        number = self.deliveries.topic_number.get(int(self.events[Col.NAME][publish]))
+        if number is None or not len(table.texts):
+            return np.zeros(0, np.int64)
+        offsets, ids = self.deliveries.matching
+        mine = np.flatnonzero(table.subscribers[1] == client)
+        return mine[np.isin(table.subscribers[2][mine], ids[offsets[number] : offsets[number + 1]])]
+
+    def _collision(self, row: int, publish: int, first: int, client: int) -> str | None:
+        """Another publisher has the same number for a topic that this client subscribed to."""
+        events, bindings = self.events, self.context.bindings
+        if events.policy.dialect.spec.topics.kind != "number" or events.policy.has_sessions:
+            return None
+        got = self._due_by_publish.of(publish)
+        if (self.deliveries.filled[got] > 0).any() or (not len(got) and self._readings(publish, client)):
+            return None
+        number = int(events[Col.NUMBER][publish])
+        owners = np.unique(events[Col.CLIENT][self.deliveries.publishes])
+        owners = np.union1d(owners, np.array(list(self._creators()), np.int64))
+        owners = owners[owners != events[Col.CLIENT][publish]]
+        times = np.full(len(owners), int(events[Col.TIME][publish]), np.int64)
+        names = {int(one) for one in bindings.resolve(owners, np.full(len(owners), number, np.int64), times)} - {0}
+        table = self.context.subscriptions
+        mine = {table.filters[one] for one in table.subscribers[2][table.subscribers[1] == client]}
+        other = sorted({bindings.texts[name] for name in names} & mine)
+        if not other or not self._all_got(publish, other[0]):
+            return None
+        for one in self.view.short_of.of(first):
+            self.view.short[int(one)].lacking = 0
+        text = (
+            f"number {number} of {events.client(publish)} is taken for {quoted(other[0])}, which is another publisher's"
+        )
+        self.findings.add("N-COLLISION", publish, text, [row], topic=self.view.topic(publish))
+        return "unexpected"
+
+    def _all_got(self, publish: int, text: str) -> bool:
+        """Whether all subscribers of a filter got a publish that was not due to them."""
+        table = self.context.subscriptions
+        asked = set(numbers(table.subscribers[1][table.subscribers[2] == table.filters.index(text)]))
+        return asked <= self._came_to.get(publish, set())
+
+    def _creators(self) -> set[int]:
+        events = self.events
+        named = np.append(
+            np.array([name == events.policy.dialect.spec.topics.named_by for name in events.policy.messages]), False
+        )
+        return set(numbers(events[Col.CLIENT][named[events[Col.MESSAGE]] & (events[Col.SIDE] == TO_BROKER)]))
+
+    def _misdirected(self, row: int, publish: int, first: int) -> str | None:
+        for one in self.view.short_of.of(first):
+            short = self.view.short[int(one)]
+            if short.lacking > 0:
+                short.lacking -= 1
+                self.view.lacks[short.due] = "misdirected"
+                missed = self.view.who(int(self.view.due[CLIENT, short.due]))
+                text = f"{quoted(self.view.topic(publish))} goes to {self.events.client(row)} in place of {missed}"
+                self.findings.add("D-MISDIRECTED", row, text, [publish])
+                return "misdirected"
+        return None
+
+    def _unexpected(self, row: int, publish: int, client: int) -> str:
+        topic = self.view.topic(publish)
+        text = f"{quoted(topic)} comes to {self.events.client(row)}, and no subscription asks for it"
+        text += self._readings(publish, client)
+        presumed = (client, int(self.events[Col.NAME][publish])) in self._presumed
+        sure = not presumed and not self.signs.unsettled
+        self.findings.add("D-UNEXPECTED", row, text, [publish], sure=sure)
+        return "unexpected" if sure else "inconclusive"
+
+    def _readings(self, publish: int, client: int) -> str:
+        """Which wrong reading of which of its filters would make a client's of this."""
+        table, topic = self.context.subscriptions, self.view.topic(publish) or ""
+        mine = table.subscribers[2][table.subscribers[1] == client]
+        for text in [table.filters[one] for one in mine[:50]]:
+            reading = wrong_reading(topic, text, self.events.policy.dialect.spec.topics, True)
+            if reading:
+                return f"; {quoted(text)} would if {reading}"
+        return ""
+
+    def _invented(self, row: int) -> str:
+        events = self.events
+        early = events[Col.TIME][row] - self.context.begin < HORIZON_NS and self.view.starts_late
+        unseen = self.context.point is Point.CLIENT
+        if unseen or not events[Col.NAME][row]:
+            return "inconclusive"
+        text = f"{quoted(events.text('topic', row))} comes to {events.client(row)}, and nobody published it"
+        self.view.invented.append(row)
+        sure = not early and not self.signs.unsettled
+        self.findings.add("D-UNEXPECTED", row, text, sure=sure)
+        return "unexpected" if sure else "inconclusive"
+
+    def _altered(self, row: int) -> str | None:
+        """A subscriber lacks something under this topic that was published just before."""
+        events, time = self.events, self.events[Col.TIME]
+        for one in self._shorts_of_client.of(int(events[Col.CLIENT][row])):
+            short = self.view.short[int(one)]
+            publish = int(self.view.due[PUBLISH, short.due])
+            near = 0 <= time[row] - time[publish] < ALTERED_NS and publish < row
+            if short.lacking > 0 and near and events[Col.TOPIC][row] == events[Col.TOPIC][publish]:
+                short.lacking -= 1
+                self.view.lacks[short.due] = "altered"
+                before, now = (quoted(events.text("payload", one)) for one in (publish, row))
+                said = f"{before} was published, {now} comes"
+                self.findings.add("D-ALTERED", row, f"{said} to {events.client(row)}", [publish])
+                return "altered"
+        return None
+
+    def _stale(self, row: int) -> str | None:
+        """A retained message that is not the last one; or one from before the capture."""
+        events, time, kept = self.events, self.events[Col.TIME], self.deliveries.kept
+        for short in self.view.unkept:
+            asked = int(self.view.due[PUBLISH, short.due])
+            which = int(self.deliveries.retained[short.due])
+            same = kept.column("topic")[which].as_py() == events[Col.TOPIC][row]
+            mine = self.view.due[CLIENT, short.due] == events[Col.CLIENT][row]
+            if short.lacking > 0 and same and mine and asked < row and time[row] - time[asked] < AT_ONCE_NS:
+                short.lacking -= 1
+                what, topic = quoted(events.text("payload", row)), quoted(events.text("topic", row))
+                text = f"{what} comes as the retained message of {topic}, but a newer one is retained"
+                rows = [asked, -int(kept.column("frame")[which].as_py())]
+                self.findings.add("T-STALE", row, text, rows, sure=was_kept(self.view, which))
+                return "altered"
+        return None
+
+    def _find_presumed(self, extra: Integers) -> None:
+        """Who may have subscribed before the capture began: all of a topic came to it, up to the last."""
+        self._presumed: set[tuple[int, int]] = set()
+        if not self.view.starts_late:
+            return
+        came: dict[tuple[int, int], set[int]] = {}
+        for row in numbers(extra):
+            publish = self._publish_for(row)
+            if publish >= 0:
+                key = int(self.events[Col.CLIENT][row]), int(self.events[Col.NAME][publish])
+                came.setdefault(key, set()).add(publish)
+        by_name = Grouped(self.events[Col.NAME][self.deliveries.publishes], self.deliveries.publishes)
+        for (client, name), publishes in came.items():
+            before = by_name.before(name, max(publishes) + 1)
+            due = {int(one) for one in before if len(self._due_to.of(int(mix(np.array([one]), np.array([client]))[0])))}
+            groups = {int(self.asked.group[one]) for one in publishes | due}
+            if all(int(self.asked.group[one]) in groups for one in before):
+                self._presumed.add((client, name))
