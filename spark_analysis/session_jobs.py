@@ -27,6 +27,8 @@ from .policy import SECOND, Policy
 from .session_plans import SessionPlan
 
 EVER = (-(1 << 62), 1 << 62)
+USUAL_RESENDS = 4
+DENSE_ROWS = 3_000_000  # a part that is shorter than its margin has as many rows at least
 
 Run = Callable[..., list[Any]]
 
@@ -139,19 +141,34 @@ def _look(dialects: Dialects, piece: Piece) -> _Looked:
 
 
 def _parts(session: SessionPlan, dialect: Dialect, seen: Sequence[tuple[Piece, Seen]]) -> list[Part]:
-    """Cut where pieces begin; a part reads all pieces that reach into it or its margins, one capture after the other:
-    so `events_of` wants them, or it would take captures that overlap to be in order."""
+    """A part reads all pieces that reach into it or its margins, one capture after the other: so `events_of` wants
+    them, or it would take captures that overlap to be in order."""
     timed = [(one.times, piece) for piece, one in seen if one.times]
-    cuts = [EVER[0], *sorted(times[0] for times, _ in timed)[1:], EVER[1]]
     margin = margin_ns(Policy(dialect))
     parts = []
-    for begin, end in pairwise(cuts):
-        if begin < end:
-            near = [piece for times, piece in timed if times[0] < end + margin and times[1] >= begin - margin]
-            parts.append(Part(session, dialect.name, tuple(near), (begin, end)))
+    for begin, end in pairwise(_cuts([one for _, one in seen], margin)):
+        near = [piece for times, piece in timed if times[0] < end + margin and times[1] >= begin - margin]
+        parts.append(Part(session, dialect.name, tuple(near), (begin, end)))
     return parts
 
 
+def _cuts(seen: Sequence[Seen], margin: int) -> list[int]:
+    """Where pieces begin; but where traffic is so dense that margins would be most of what is read, fewer."""
+    cuts, rows = [EVER[0]], 0
+    last = None
+    for times, datagrams in sorted((one.times, one.datagrams) for one in seen if one.times):
+        far = last is not None and times[0] - last >= margin
+        if last is None:
+            last = times[0]
+        elif times[0] > last and (far or rows >= DENSE_ROWS):
+            cuts.append(times[0])
+            last, rows = times[0], 0
+        rows += datagrams
+    return [*cuts, EVER[1]]
+
+
 def margin_ns(policy: Policy) -> int:
-    """So far around a part lie the answers and causes of what it owns."""
-    return max(int(2.2 * policy.resend_ns), 5 * SECOND)
+    """So far around a part lie the answers and causes of what it owns: a request may be sent again several times."""
+    resend = policy.dialect.spec.client.resend
+    limit = resend.limit if resend and resend.limit else USUAL_RESENDS
+    return max((limit + 2) * policy.resend_ns, 6 * SECOND)

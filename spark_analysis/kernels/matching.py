@@ -37,7 +37,7 @@ def match(
 
     `until`: an expectation takes nothing later than that. `jumps`: it goes before older ones, however new they are: a
     client subscribes to one filter after the other, and gets what is retained each time. `filled` counts what an
-    expectation got, `first_seen` is the first entry that it got, `found` the expectation of an observation, -1 for none.
+    expectation got, `first_seen` is the first of it, `found` the expectation of an observation, -1 for none.
     """
     begin = i64(0)
     for at in range(len(order)):
