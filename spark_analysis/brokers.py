@@ -76,7 +76,11 @@ def choose_brokers(pairs: pa.Table, policy: Policy, named: Sequence[str] = ()) -
     found = scores(pairs, policy)
     if named:
         wanted = [_named(name) for name in named]
-        found = {end: score for end, score in found.items() if any(_is(end, one) for one in wanted)}
+        there = {(row[end], row[f"{end[0]}port"]) for row in pairs.to_pylist() for end in ("src", "dst")}
+        found = {end: found.get(end, 0) for end in there if any(_is(end, one) for one in wanted)}
+        own = set(policy.dialect.spec.ports.get("broker", []))
+        # Of a host that is named without a port: the ends that look like a broker's, if any does.
+        found = {end: score for end, score in found.items() if score > 0 or end[1] in own} or found
         found |= {(host, port): 0 for host, port in wanted if port is not None and (host, port) not in found}
     else:
         believed = {end: score for end, score in found.items() if score > 0}

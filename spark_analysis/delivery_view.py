@@ -110,6 +110,7 @@ class DeliveryView:
         np.maximum.at(least, where, np.where(self._heard(due[PUBLISH], first), due[LEAST], 0))
         np.add.at(got, where, filled)
         lacking = np.flatnonzero(got < least)
+        lacking = lacking[np.argsort(at[lacking])]
         return [Shortage(int(first[at[one]]), int(chosen[at[one]]), int(least[one] - got[one])) for one in lacking]
 
     def _heard(self, sends: Integers, firsts: Integers) -> Flags:

@@ -64,9 +64,11 @@ class SessionResult:
 
     @property
     def verdict(self) -> str:
-        """``fail`` if a rule at error level is broken; ``pass`` if nothing is, and no such rule is open."""
+        """``fail`` if a rule at error level is broken; ``pass`` if none is or is open, and the broker is known."""
         errors = [rule.verdict for rule in self.rules if rule.level == "error"]
-        return FAIL if FAIL in errors else INCONCLUSIVE if INCONCLUSIVE in errors else PASS
+        if FAIL in errors:
+            return FAIL
+        return INCONCLUSIVE if INCONCLUSIVE in errors or not self.brokers else PASS
 
 
 @dataclass

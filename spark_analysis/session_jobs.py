@@ -20,10 +20,11 @@ from pcap_tools.errors import TopicsharkError
 from .brokers import choose_brokers
 from .capture_parts import Dialects
 from .context import Context
+from .deliveries import HORIZON_NS
 from .events import Events, events_of
 from .gathering import Known, Seen, know, look
 from .pieces import Batches, Piece, read_piece
-from .policy import SECOND, Policy
+from .policy import Policy
 from .session_plans import SessionPlan
 
 EVER = (-(1 << 62), 1 << 62)
@@ -171,4 +172,4 @@ def margin_ns(policy: Policy) -> int:
     """So far around a part lie the answers and causes of what it owns: a request may be sent again several times."""
     resend = policy.dialect.spec.client.resend
     limit = resend.limit if resend and resend.limit else USUAL_RESENDS
-    return max((limit + 2) * policy.resend_ns, 6 * SECOND)
+    return max((limit + 2) * policy.resend_ns, HORIZON_NS)

@@ -78,6 +78,8 @@ class Unexplained:
         stale = self._stale(row)
         if stale:
             return stale
+        if self._is_kept_again(row):
+            return "duplicate"
         publish = self._publish_for(row)
         if publish < 0:
             return self._altered(row) or self._invented(row)
@@ -107,6 +109,20 @@ class Unexplained:
         before = self._seen_before.before(int(self._content(np.array([row]), whole=True)[0]), row)
         near = before[events[Col.TIME][row] - events[Col.TIME][before] < DOUBLE_NS]
         return bool(len(near) and events[Col.IP_ID][row] <= 0 and self.context.point is not Point.BROKER)
+
+    def _is_kept_again(self, row: int) -> bool:
+        """Whether the same came just before as the retained message that a subscription asked for."""
+        events, deliveries = self.events, self.deliveries
+        before = self._seen_before.before(int(self._content(np.array([row]), whole=True)[0]), row)
+        if not len(before) or events[Col.TIME][row] - events[Col.TIME][before[-1]] > AT_ONCE_NS:
+            return False
+        due = int(deliveries.answers[np.searchsorted(deliveries.seen, before[-1])])
+        if due < 0 or deliveries.retained[due] < 0:
+            return False
+        text = f"the retained message of {quoted(events.text('topic', row))} comes to {events.client(row)} once more"
+        rows = [int(self.view.due[PUBLISH, due]), int(before[-1])]
+        self.findings.add("D-DUPLICATE", row, text, rows, sure=not self.signs.unsettled)
+        return True
 
     def _duplicate(self, row: int, publish: int, due: int) -> str:
         events = self.events
@@ -232,7 +248,7 @@ class Unexplained:
     def _altered(self, row: int) -> str | None:
         """A subscriber lacks something under this topic that was published just before."""
         events, time = self.events, self.events[Col.TIME]
-        for one in self._shorts_of_client.of(int(events[Col.CLIENT][row])):
+        for one in self._shorts_of_client.of(int(events[Col.CLIENT][row]))[::-1]:
             short = self.view.short[int(one)]
             publish = int(self.view.due[PUBLISH, short.due])
             near = 0 <= time[row] - time[publish] < ALTERED_NS and publish < row

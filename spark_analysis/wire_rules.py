@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from .deliveries import Deliveries
-from .events import ELSEWHERE, FROM_BROKER, TO_BROKER, Col, Events
+from .events import ELSEWHERE, FROM_BROKER, Col, Events
 from .findings import Findings, numbers, quoted
 from .rules import RULES
 
@@ -55,12 +55,13 @@ def party_findings(events: Events, findings: Findings) -> None:
     speaker = np.append(events.policy.speakers, -1)[message]
     findings.check("P-SPEAKER", np.flatnonzero((speaker >= 0) & (side >= 0)))
     passed_on = np.append(events.policy.forwards, False)[message]
-    wrong = ((speaker == 1) & (side == TO_BROKER)) | ((speaker == 0) & (side == FROM_BROKER) & ~passed_on)
+    forged = (speaker == 1) & (side != FROM_BROKER) & bool(findings.context.brokers.endpoints)
+    wrong = forged | ((speaker == 0) & (side == FROM_BROKER) & ~passed_on)
     for row in np.flatnonzero(wrong):
         said = events.policy.messages[message[row]]
         who = (
             "only the broker says this, here a client does"
-            if side[row] == TO_BROKER
+            if side[row] != FROM_BROKER
             else "the broker says what only clients say"
         )
         findings.add("P-SPEAKER", int(row), f"{said}: {who}")

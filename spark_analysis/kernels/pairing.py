@@ -31,6 +31,7 @@ REPEATED_NS = 50_000_000  # the same again so soon after its ACK is no new reque
 FRESH_NS = 50_000_000  # what was sent so lately is more likely answered now than what was sent long ago
 TWICE_NS = 20_000_000  # an ACK that comes once more comes soon
 MOST_BACK = 512
+OVER = 6  # resend times after which nothing is sent again, or answered
 FEW_BACK = 32
 NOTHING = -(1 << 62)  # a key that is not there
 
@@ -57,7 +58,7 @@ def repeats(
     gap = rows[TIME, row] - rows[TIME, last]
     if is_doubled(rows, last, row):
         return i64(DOUBLE)
-    if not rows[OWED, row] or gap > 12 * resend_ns:  # nobody waits for an ACK any more, so nobody sends it again
+    if not rows[OWED, row] or gap > OVER * resend_ns:  # nobody waits for an ACK any more, so nobody sends it again
         return i64(-1)
     if acked < 0:
         return i64(EARLY) if 2 * gap < resend_ns else i64(RESEND)
@@ -112,7 +113,7 @@ def is_over(other: Any, row: Any, rows: Any, group: Any, ack: Any, last: Any, re
         rows[ROLE, other] != REQUEST
         or group[other] != other
         or ack[other] >= 0
-        or rows[TIME, row] - rows[TIME, last[other]] > 12 * resend_ns
+        or rows[TIME, row] - rows[TIME, last[other]] > OVER * resend_ns
     )
 
 
