@@ -20,6 +20,7 @@ from typing import Any
 
 from benchmarks.rates import make_capture, measure, numbers
 from spark_analysis.check import Options, judge
+from spark_analysis.checker.ingested import find_sources
 from spark_analysis.planning import wanted_dialects
 from spark_analysis.spark_session import open_session
 from spark_analysis.spark_tasks import run_tasks
@@ -55,7 +56,7 @@ def check_seconds(spark: Any, capture: Path) -> tuple[float, int]:
         return run_tasks(spark, function, items, label)
 
     start = time.perf_counter()
-    result = judge([str(capture)], options, False, run)
+    result = judge(find_sources([str(capture)]), options, False, run)
     return time.perf_counter() - start, sum(session.datagrams for session in result.sessions)
 
 

@@ -37,7 +37,7 @@ class Format(StrEnum):
 def list_rules(wanted: bool) -> None:
     if not wanted:
         return
-    from spark_analysis.rules import RULES
+    from spark_analysis.checker.rules import RULES
 
     for rule in RULES.values():
         typer.echo(f"{rule.id:<20}  {rule.level:<7}  {rule.sentence}")
@@ -78,14 +78,14 @@ def check(
 
 
 def _rules() -> int:
-    from spark_analysis.rules import RULES
+    from spark_analysis.checker.rules import RULES
 
     return len(RULES)
 
 
 def _known(rules: list[str]) -> tuple[str, ...]:
     from pcap_tools.errors import UsageError
-    from spark_analysis.rules import RULES
+    from spark_analysis.checker.rules import RULES
 
     chosen = tuple(name.upper() for name in rules)
     for name in chosen:

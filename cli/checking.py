@@ -52,9 +52,7 @@ class Asked:
     master: str | None
 
 
-def run_check(
-    asked: Asked, rules: tuple[str, ...] = (), most_findings: int = 1_000, summaries: bool = False
-) -> Any:
+def run_check(asked: Asked, rules: tuple[str, ...] = (), most_findings: int = 1_000, summaries: bool = False) -> Any:
     """The result, once what could not be read is told on stderr."""
     from spark_analysis.check import check
     from spark_analysis.planning import wanted_dialects

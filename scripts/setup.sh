@@ -107,6 +107,7 @@ install_packages() {
 warm_kernels() {
     say "compiling the kernels (once, under a minute)"
     (cd "$TOP" && "$VENV/bin/python" -m pcap_tools.columnar.warm)
+    (cd "$TOP" && "$VENV/bin/python" -m spark_analysis.checker.kernels.warm)
 }
 
 # --- Java and the other tools ----------------------------------------------------------------------------------------

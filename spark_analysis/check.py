@@ -23,19 +23,19 @@ from pcap_tools.errors import UsageError
 
 from .ack_timing import TimingSummary
 from .capture_parts import Dialects
-from .context import Context
-from .control import subscription_rows
-from .events import Events
+from .checker.context import Context
+from .checker.control import subscription_rows
+from .checker.events import Events
+from .checker.gathering import Known
+from .checker.ingested import Sources, find_sources
+from .checker.part_check import PartResult, check_part
+from .checker.results import CheckResult, Counts, SessionResult, added, findings_of, verdicts
+from .checker.session_jobs import EVER as EVER
+from .checker.session_jobs import PartJob, look_alone, look_in_parts
+from .checker.session_plans import SessionPlan, plan_sources
 from .fanout import FanoutSummary
-from .gathering import Known
-from .ingested import Sources, find_sources
-from .part_check import PartResult, check_part
 from .planning import wanted_dialects
-from .results import CheckResult, Counts, SessionResult, added, findings_of, verdicts
 from .schemas import DELIVERIES
-from .session_jobs import EVER as EVER
-from .session_jobs import PartJob, look_alone, look_in_parts
-from .session_plans import SessionPlan, plan_sources
 
 SMALL_BYTES = 64 << 20  # below it starting Spark takes longer than the work
 PART_BYTES = 256 << 20
@@ -103,7 +103,7 @@ def check(
     options = Options(dialects or wanted_dialects(), tuple(brokers), tuple(rules), limit, summaries)
     found = find_sources(sources)
     if engine == "local" or (engine == "auto" and _is_small(found)):
-        return _check(found, options, merge, _in_process)
+        return judge(found, options, merge, _in_process)
     from .spark_session import LOCAL, open_session
     from .spark_tasks import run_tasks
 
@@ -114,7 +114,7 @@ def check(
             with entered(label):
                 return run_tasks(spark, function, items, label)
 
-        return _check(found, options, merge, run)
+        return judge(found, options, merge, run)
 
 
 def _no_stage(label: str) -> AbstractContextManager[None]:
@@ -129,14 +129,16 @@ def _is_small(sources: Sources) -> bool:
     return sources.bytes is not None and sources.bytes <= SMALL_BYTES
 
 
-def _check(sources: Sources, options: Options, merge: bool, run: Runner) -> CheckResult:
+def judge(sources: Sources, options: Options, merge: bool, run: Runner) -> CheckResult:
+    """All that there is to do, with whoever runs it."""
     sessions, failed = plan_sources(sources, options.dialects, merge, PART_BYTES, run)
     alone = [session for session in sessions if len(session.pieces) == 1]
     wholes = [one for found in run(partial(_judge_alone, options), alone, "check") for one in found]
     for session in sessions:
         if len(session.pieces) > 1:
             wholes += _judge_in_parts(session, options, run)
-    wholes.sort(key=lambda one: [session.name for session in sessions].index(one.session.name))
+    place = {session.name: at for at, session in enumerate(sessions)}
+    wholes.sort(key=lambda one: place[one.session.name])
     partial_ = [sentence for session in sessions for sentence in session.damage]
     partial_ += [sentence for one in wholes for sentence in one.damage]
     return CheckResult([_result(one, options) for one in wholes], list(dict.fromkeys(partial_)), failed)

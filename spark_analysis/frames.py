@@ -28,18 +28,18 @@ from pcap_tools.errors import TopicsharkError
 
 from . import check
 from .capture_parts import Dialects
-from .context import Context
-from .control import subscription_rows
-from .events import Events
-from .findings import FINDINGS
-from .ingested import Folder, Sources, find_sources
-from .part_check import check_part
+from .checker.context import Context
+from .checker.control import subscription_rows
+from .checker.events import Events
+from .checker.findings import FINDINGS
+from .checker.ingested import Folder, Sources, find_sources
+from .checker.part_check import check_part
+from .checker.rules import level_of
+from .checker.session_jobs import EVER, PartJob, look_alone, look_in_parts
+from .checker.session_plans import SessionPlan, plan_sources
 from .part_reading import plain_errors
 from .planning import wanted_dialects
-from .rules import level_of
 from .schemas import DELIVERIES, EXCHANGES, SUBSCRIPTIONS
-from .session_jobs import EVER, PartJob, look_alone, look_in_parts
-from .session_plans import SessionPlan, plan_sources
 from .source_options import SOURCE_COLUMNS, arrow_schema
 from .spark_tasks import run_tasks
 

@@ -17,9 +17,9 @@ from generators.chance import Chance
 from generators.generate import Made, generate, stage
 from pcap_tools.dialect import Dialect, load_dialect
 from spark_analysis.check import check
+from spark_analysis.checker.results import Finding
+from spark_analysis.checker.rules import level_of
 from spark_analysis.planning import wanted_dialects
-from spark_analysis.results import Finding
-from spark_analysis.rules import level_of
 
 NO_LIMIT = 1_000_000
 

@@ -11,7 +11,7 @@ from benchmarks.accuracy.jobs import Job
 from benchmarks.accuracy.judging import Outcome, Problem, Tally
 from benchmarks.accuracy.pipelined import LOST, MEDIAN_WITHIN, SURE_AT_LEAST, WRONG_AT_MOST, Matched
 from benchmarks.accuracy.reasons import Reason, reason_of
-from spark_analysis.rules import RULES
+from spark_analysis.checker.rules import RULES
 
 EXAMPLES = 3  # of each sort of case that is not explained
 POINTS = {

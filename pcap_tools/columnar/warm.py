@@ -5,13 +5,15 @@ Later processes load them in a fraction of a second. Importing a kernel's module
 
 from __future__ import annotations
 
+from pcap_tools.topic_match import match_kernel
+
 from . import decoder, fields_kernel, ties_kernel
 from .reading import warm_frames
 
 
 def warm() -> None:
-    """Those of the decoder, of ``decode --format jsonl``, of ``ingest``, and those that read captures."""
-    _ = decoder, fields_kernel, ties_kernel
+    """Those that read captures, decode (also for `decode --format jsonl` and `ingest`) and match topics."""
+    _ = decoder, fields_kernel, ties_kernel, match_kernel
     warm_frames()
 
 

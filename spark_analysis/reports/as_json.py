@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .safe_text import all_shown
 
 if TYPE_CHECKING:
-    from ..results import CheckResult, Finding, SessionResult
+    from ..checker.results import CheckResult, Finding, SessionResult
 
 MOST_FINDINGS = 1_000
 

@@ -11,8 +11,8 @@ from .safe_text import shown
 from .text import heading
 
 if TYPE_CHECKING:
+    from ..checker.results import CheckResult
     from ..fanout import FanoutSummary
-    from ..results import CheckResult
 
 MOST_ROWS = 20
 _TOPIC = ("topic", "publishes", "expected", "delivered", "missing", "unexpected", "subscribers")

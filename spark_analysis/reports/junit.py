@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from ..rules import RULES
+from ..checker.rules import RULES
 from .as_json import troubles
 from .safe_text import shown
 
 if TYPE_CHECKING:
-    from ..results import CheckResult, Finding, RuleVerdict, SessionResult
+    from ..checker.results import CheckResult, Finding, RuleVerdict, SessionResult
 
 MOST_FINDINGS = 1_000  # in all
 

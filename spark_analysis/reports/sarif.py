@@ -12,12 +12,12 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ..rules import RULES
+from ..checker.rules import RULES
 from .as_json import troubles
 from .safe_text import all_shown, shown
 
 if TYPE_CHECKING:
-    from ..results import CheckResult, Finding, SessionResult
+    from ..checker.results import CheckResult, Finding, SessionResult
 
 MOST_FINDINGS = 1_000  # in all
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

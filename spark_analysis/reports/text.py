@@ -12,7 +12,7 @@ from .display_filter import frames_filter, traffic_filter
 from .safe_text import shown
 
 if TYPE_CHECKING:
-    from ..results import CheckResult, Finding, RuleVerdict, SessionResult
+    from ..checker.results import CheckResult, Finding, RuleVerdict, SessionResult
 
 MOST_FINDINGS = 20  # of a rule
 MOST_NAMES = 5  # captures and brokers in one line

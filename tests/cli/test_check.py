@@ -11,7 +11,7 @@ import pytest
 
 from cli.exit_codes import ExitCode
 from cli.main import exit_code_of
-from spark_analysis.rules import RULES
+from spark_analysis.checker.rules import RULES
 from tests.conftest import Command
 
 EMPTY_PCAP = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000")

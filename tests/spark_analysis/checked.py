@@ -23,8 +23,9 @@ from pcap_tools.capture import CaptureWriter
 from pcap_tools.columnar.splits import plan_splits
 from spark_analysis import check as checking
 from spark_analysis.check import check
+from spark_analysis.checker import session_jobs
+from spark_analysis.checker.results import CheckResult, Finding, RuleVerdict, SessionResult
 from spark_analysis.planning import wanted_dialects
-from spark_analysis.results import CheckResult, Finding, RuleVerdict, SessionResult
 from tests.capture.packets import T0, cooked1, ethernet, ipv4, udp
 
 ETHERNET, COOKED = 1, 113
@@ -156,6 +157,7 @@ def cut(patch: pytest.MonkeyPatch, paths: Sequence[Path], parts: int) -> None:
     """From now on captures of about this size are judged in so many parts: a little more than this or less."""
     size = sum(path.stat().st_size for path in paths) // len(paths)
     patch.setattr(checking, "PART_BYTES", size // parts)
+    patch.setattr(session_jobs, "DENSE_ROWS", 0)
     counts = [len(plan_splits(str(path), size // parts).splits) for path in paths]
     assert sum(counts) >= 0.7 * parts * len(paths), counts
 

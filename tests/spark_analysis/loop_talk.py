@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from pcap_tools import load_dialect
 from pcap_tools.columnar.schema import MESSAGES
-from spark_analysis.brokers import choose_brokers, evidence
-from spark_analysis.context import Context, Point
-from spark_analysis.control import bindings_of, control_rows, subscriptions_of
-from spark_analysis.events import COLUMNS, Col, events_of, with_parties
-from spark_analysis.findings import FAIL, Findings
-from spark_analysis.loop_rules import loop_findings
-from spark_analysis.policy import Policy
+from spark_analysis.checker.brokers import choose_brokers
+from spark_analysis.checker.context import Context, Point
+from spark_analysis.checker.control import bindings_of, control_rows, subscriptions_of
+from spark_analysis.checker.events import COLUMNS, Col, events_of, with_parties
+from spark_analysis.checker.findings import FAIL, Findings
+from spark_analysis.checker.gathering import look
+from spark_analysis.checker.loop_rules import loop_findings
+from spark_analysis.checker.policy import Policy
 
 READ = [name for name in COLUMNS if name in MESSAGES.names]
 MILLISECOND, SECOND = 1_000_000, 1_000_000_000
@@ -27,7 +28,7 @@ def judged(batches: Sequence[pa.RecordBatch]) -> Findings:
     """What the two rules find in a capture of rolebyte."""
     policy = Policy(load_dialect("rolebyte"))
     events = events_of(batches, policy, ["run.pcap"])
-    brokers = choose_brokers([evidence(events)])
+    brokers = choose_brokers(look(batches, policy).pairs, policy)
     events = with_parties(events, brokers.endpoints, brokers.hosts)
     control = control_rows(events)
     begin, end = (int(events[Col.TIME][at]) for at in (0, -1))

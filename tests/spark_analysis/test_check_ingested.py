@@ -17,13 +17,13 @@ from generators.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis.check import check
+from spark_analysis.checker.ingested import find_sources
+from spark_analysis.checker.pieces import read_piece
+from spark_analysis.checker.results import SessionResult
+from spark_analysis.checker.session_plans import plan_sources
 from spark_analysis.ingest import ingest
-from spark_analysis.ingested import find_sources
 from spark_analysis.manifest import load_manifest
-from spark_analysis.pieces import read_piece
 from spark_analysis.planning import wanted_dialects
-from spark_analysis.results import SessionResult
-from spark_analysis.session_plans import plan_sources
 from spark_analysis.store import open_store
 from tests.conftest import REPO
 

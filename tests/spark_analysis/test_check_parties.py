@@ -111,7 +111,7 @@ def test_the_broker_can_be_named_without_its_port_where_nothing_tells(tmp_path: 
 def test_a_name_goes_over_what_the_traffic_says(tmp_path: Path) -> None:
     said = judged(tmp_path, OPENING, brokers=["10.0.0.9:50000"])
     assert said.session.brokers == ["10.0.0.9:50000"]
-    assert said.failed == {"P-CLIENT-TO-CLIENT": [1, 2, 3, 4, 5]}
+    assert said.failed == {"P-CLIENT-TO-CLIENT": [1, 2, 3, 4, 5], "P-SPEAKER": [2, 5]}
 
 
 def test_two_brokers_are_kept_apart(tmp_path: Path) -> None:

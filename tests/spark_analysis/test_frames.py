@@ -18,12 +18,12 @@ from generators.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.errors import TopicsharkError
 from spark_analysis import check, frames
-from spark_analysis.control import subscription_rows
+from spark_analysis.checker.control import subscription_rows
+from spark_analysis.checker.part_check import check_part
+from spark_analysis.checker.session_jobs import EVER, look_alone
+from spark_analysis.checker.session_plans import plan_sessions
 from spark_analysis.ingest import ingest
-from spark_analysis.part_check import check_part
 from spark_analysis.planning import wanted_dialects
-from spark_analysis.session_jobs import EVER, look_alone
-from spark_analysis.session_plans import plan_sessions
 from tests.conftest import REPO
 from tests.spark_analysis.traffic import codec_rows, spark_rows
 

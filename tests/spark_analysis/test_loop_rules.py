@@ -13,7 +13,7 @@ from generators.generate import Made, Order, generate
 from pcap_tools import load_dialect
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.reading import read_file
-from spark_analysis.findings import INCONCLUSIVE, Findings
+from spark_analysis.checker.findings import INCONCLUSIVE, Findings
 from tests.spark_analysis.loop_talk import BROKER, DASHBOARD, READ, SECOND, Talk, judged, told
 
 LOOP, WRONG = "X-LOOP", "X-WRONG-INSTRUCTION"

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 from spark_analysis.ack_timing import TimingSummary
+from spark_analysis.checker.results import RuleVerdict, SessionResult
+from spark_analysis.checker.rules import RULES
 from spark_analysis.fanout import FanoutSummary
 from spark_analysis.reports import fanout, timing
 from spark_analysis.reports.as_json import check_object
 from spark_analysis.reports.junit import junit_text
 from spark_analysis.reports.sarif import sarif_object
 from spark_analysis.reports.text import check_lines
-from spark_analysis.results import RuleVerdict, SessionResult
-from spark_analysis.rules import RULES
 from spark_analysis.schemas import DELIVERIES, EXCHANGES
 from tests.spark_analysis.made_results import CAPTURE, HOSTILE, finding, hostile_result, result, session
 

@@ -12,9 +12,9 @@ from pcap_tools import load_dialect
 from pcap_tools.dialect import builtin_names, parse_dialect
 from pcap_tools.dialect.load import builtin_text
 from pcap_tools.wire_errors import WireError
-from spark_analysis.policy import Policy
-from spark_analysis.rulebook.page import page
-from spark_analysis.rules import FAMILIES, RULES, applies, level_of
+from spark_analysis.checker.policy import Policy
+from spark_analysis.checker.rulebook.page import page
+from spark_analysis.checker.rules import FAMILIES, RULES, applies, level_of
 from tests.conftest import REPO
 from tests.generators.plays import ALL_DIALECTS, named
 
@@ -116,7 +116,7 @@ def test_a_reason_is_a_sentence_with_the_dialects_name(dialect: str) -> None:
 
 def test_the_page_is_fresh() -> None:
     written = (REPO / "docs" / "rules.md").read_text()
-    assert written == page(), "make it again: python -m spark_analysis.rulebook.page > docs/rules.md"
+    assert written == page(), "make it again: python -m spark_analysis.checker.rulebook.page > docs/rules.md"
 
 
 def test_the_page_names_every_rule() -> None:

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from pcap_tools.dialect import Dialect
 
-from .ack_timing import TimingSummary
-from .fanout import FanoutSummary
+from ..ack_timing import TimingSummary
+from ..fanout import FanoutSummary
 from .policy import Policy
 from .rules import RULES, applies, level_of
 

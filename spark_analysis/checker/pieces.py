@@ -18,7 +18,7 @@ from pcap_tools.detect import Routes
 from pcap_tools.errors import TopicsharkError
 from pcap_tools.escaping import escape_text
 
-from .capture_parts import Dialects
+from ..capture_parts import Dialects
 from .events import COLUMNS
 
 Batches = list[pa.RecordBatch]

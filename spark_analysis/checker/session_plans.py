@@ -14,12 +14,12 @@ from typing import Any
 from pcap_tools.errors import TopicsharkError, UsageError
 from pcap_tools.escaping import escape_text
 
-from .capture_parts import Dialects
+from ..capture_parts import Dialects
+from ..manifest import SourceEntry
+from ..planning import CapturePlan, plan_capture
+from ..sessions import session_names
 from .ingested import Folder, Sources, check_merge
-from .manifest import SourceEntry
 from .pieces import Piece
-from .planning import CapturePlan, plan_capture
-from .sessions import session_names
 
 Run = Callable[..., list[Any]]
 

@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 from pcap_tools.columnar.sources import is_remote
 from pcap_tools.errors import TopicsharkError, UsageError
 
-from .captures import find_captures
+from ..captures import find_captures
+from ..manifest import NAME, SourceEntry, load_manifest
+from ..store import MESSAGES
 from .events import COLUMNS
-from .manifest import NAME, SourceEntry, load_manifest
-from .store import MESSAGES
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import fits
+from ..rulebook import fits
 from .rule import Rule
 
 _FORWARD = {

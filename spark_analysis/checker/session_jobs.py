@@ -17,8 +17,8 @@ import pyarrow as pa
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError
 
+from ..capture_parts import Dialects
 from .brokers import choose_brokers
-from .capture_parts import Dialects
 from .context import Context
 from .deliveries import HORIZON_NS
 from .events import Events, events_of

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..schemas import DELIVERIES, EXCHANGES, PUBLISHES
 from .ack_rules import AckRules
 from .context import Context
 from .deliveries import Deliveries, deliver
@@ -28,7 +29,6 @@ from .kernels.pairing import RESENT
 from .loop_rules import loop_findings
 from .number_rules import number_findings
 from .retained_rules import retained_findings
-from .schemas import DELIVERIES, EXCHANGES, PUBLISHES
 from .signs import capture_has_lost, read_signs
 from .unexplained import Unexplained
 from .wire_rules import party_findings, wire_findings

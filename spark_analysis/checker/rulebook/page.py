@@ -1,12 +1,12 @@
-"""The page docs/rules.md, made from the table: ``python -m spark_analysis.rulebook.page > docs/rules.md``."""
+"""The page docs/rules.md, made from the table: ``python -m spark_analysis.checker.rulebook.page > docs/rules.md``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from pcap_tools.dialect import builtin_names, load_dialect
-from spark_analysis.policy import Policy
-from spark_analysis.rules import RULES, applies, level_of
+from spark_analysis.checker.policy import Policy
+from spark_analysis.checker.rules import RULES, applies, level_of
 
 from .rule import FAMILIES, Rule
 
@@ -21,7 +21,7 @@ reports' numbers; a dialect of your own is held to what its file says.
 
 A datagram that the *capture* cut short breaks no rule: nobody can tell what was in the rest.
 
-This page is made from the table of rules by `python -m spark_analysis.rulebook.page`.
+This page is made from the table of rules by `python -m spark_analysis.checker.rulebook.page`.
 """
 
 

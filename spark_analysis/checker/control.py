@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..schemas import SUBSCRIPTIONS
 from .events import FROM_BROKER, NOTHING, TO_BROKER, Col, Events
 from .kernels.answering import first_answers
 from .kernels.hashing import hash_of, mix
 from .policy import ACK, CREATE, SUBSCRIBE, UNSUBSCRIBE, Policy
-from .schemas import SUBSCRIPTIONS
 
 Integers = NDArray[np.int64]
 UNANSWERED = -1

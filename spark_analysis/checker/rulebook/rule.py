@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from spark_analysis.policy import Policy
+from spark_analysis.checker.policy import Policy
 
 Level = Literal["error", "warning", "note"]
 Fits = Callable[[Policy], str | None]
