@@ -38,7 +38,7 @@ from .planning import wanted_dialects
 from .schemas import DELIVERIES
 
 SMALL_BYTES = 64 << 20  # below it starting Spark takes longer than the work
-PART_BYTES = 256 << 20
+PART_BYTES = 96 << 20
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -102,7 +102,6 @@ def test_the_broker_can_be_named_without_its_port(tmp_path: Path) -> None:
     assert (said.failed, said.session.brokers) == ({}, ["10.0.0.1:50000"])
 
 
-@pytest.mark.xfail(reason="a host without a port is looked for only among ends for which something speaks already")
 def test_the_broker_can_be_named_without_its_port_where_nothing_tells(tmp_path: Path) -> None:
     said = judged(tmp_path, UNTOLD, brokers=["10.0.0.1"])
     assert said.session.brokers == ["10.0.0.1:50000"]
@@ -134,7 +133,6 @@ def test_who_subscribes_at_a_port_that_is_not_the_dialects_makes_a_broker_of_it(
     assert (said.failed, said.doubted, said.session.brokers) == ({}, {}, ["10.0.0.1:7777"])
 
 
-@pytest.mark.xfail(reason="an ACK of one client to another is only P-CLIENT-TO-CLIENT, a warning: the session passes")
 def test_a_client_that_acknowledges_another_speaks_as_the_broker(tmp_path: Path) -> None:
     """Bert would take it for the broker's: colon tells ACKs apart by nothing but their order."""
     lines = """

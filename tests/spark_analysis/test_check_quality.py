@@ -166,6 +166,5 @@ def test_a_session_without_a_known_broker_says_how_to_name_it(tmp_path: Path) ->
     assert any("--broker" in note for note in notes)
 
 
-@pytest.mark.xfail(reason="where the broker is not known nothing can be judged, and the verdict is still pass")
 def test_a_session_without_a_known_broker_is_no_pass(tmp_path: Path) -> None:
     assert judged(tmp_path, UNTOLD).session.verdict == "inconclusive"

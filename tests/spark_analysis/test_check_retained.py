@@ -166,7 +166,6 @@ def test_padding_is_not_part_of_a_retained_message(tmp_path: Path) -> None:
     assert (said.failed, said.doubted, said.verdicts["T-MISSING"]) == ({}, {}, "pass")
 
 
-@pytest.mark.xfail(reason="a retained message that comes twice is told as one that no subscription asks for")
 def test_a_second_copy_of_a_retained_message_is_a_duplicate(tmp_path: Path) -> None:
     lines = f"""
     7  1000  anna > broker  SUBSCRIBE filter=home/light
