@@ -50,6 +50,7 @@ bench: setup ## benchmarks beside the tools one would use instead (minutes)
 
 accuracy: setup ## what the checker finds of every fault on 20 dialects, and what it says where there are none (15 min)
 	$(BIN)/python -m benchmarks.accuracy
+	TOPICSHARK_CAPTURES=200 $(BIN)/pytest -q tests/spark_analysis/test_check_engines.py
 
 fuzz: setup ## hostile datagrams by the million at brokers and by 100,000 at sockets, 200 damaged captures (20 min)
 	TOPICSHARK_FUZZ=1000000 $(BIN)/pytest -n 2 -k fuzz --timeout 3600

@@ -28,7 +28,7 @@ def judged(batches: Sequence[pa.RecordBatch]) -> Findings:
     """What the two rules find in a capture of rolebyte."""
     policy = Policy(load_dialect("rolebyte"))
     events = events_of(batches, policy, ["run.pcap"])
-    brokers = choose_brokers(look(batches, policy).pairs, policy)
+    brokers = choose_brokers(look(list(batches), policy).pairs, policy)
     events = with_parties(events, brokers.endpoints, brokers.hosts)
     control = control_rows(events)
     begin, end = (int(events[Col.TIME][at]) for at in (0, -1))

@@ -1,4 +1,4 @@
-"""200 small captures with faults, lost datagrams and restarts, quick to make, longer than the margins of a part.
+"""Small captures with faults, lost datagrams and restarts, quick to make, longer than the margins of a part.
 
 A run of the generator lasts some seconds. A capture here is up to three runs of one dialect, one after the other with
 pauses between them, so that causes and answers lie on both sides of any cut, and much lies beyond the margins.
@@ -6,6 +6,7 @@ pauses between them, so that causes and answers lie on both sides of any cut, an
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from pcap_tools.capture import CaptureWriter
 from pcap_tools.dialect import load_dialect
 
 SECOND = 1_000_000_000
-CAPTURES = 200
+CAPTURES = int(os.environ.get("TOPICSHARK_CAPTURES", "60"))  # `make accuracy` takes 200
 CONDITIONS = ("network-loss", "network-duplicate", "network-reorder", "broker-restart", "capture-late", "capture-drop")
 # How many runs of each: those of mqttsn and topicnumber take the longest.
 RUNS = {"colon": 12, "topicbyte": 8, "portdigits": 8, "topicnumber": 5, "rolebyte": 8, "mqttsn": 5}
