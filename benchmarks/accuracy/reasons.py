@@ -83,6 +83,47 @@ REASONS: tuple[Reason, ...] = (
         "A-CLIENT-MISSING",
         "The forward may have been lost behind the capture: it ends soon after, or shows that the network loses.",
     ),
+    Reason(
+        "inconclusive",
+        "A-ACK-OF-ACK",
+        "A forward came just before, which the network may have doubled behind the capture: that is acknowledged twice.",
+    ),
+    Reason(
+        "inconclusive",
+        "D-MISSING",
+        "Without ACKs nothing shows that the subscription, or the publish, came to the broker.",
+        point="any",
+    ),
+    Reason("inconclusive", "T-CLEARED", "The capture ends within a second of the subscription."),
+    Reason(
+        "false",
+        "N-UNKNOWN-SUBSCRIBE",
+        "True, and a consequence: the publisher that was to create the topic is held up, or its number is refused.",
+    ),
+    Reason(
+        "missed",
+        "D-UNEXPECTED",
+        "Forwards leave from any port of the broker: one to a client not known to speak the dialect is not read.",
+        fault="forward-unexpected",
+    ),
+    Reason(
+        "missed",
+        "D-MISDIRECTED",
+        "The same: the forward that goes astray is not known to be of the dialect.",
+        fault="forward-misdirected",
+    ),
+    Reason(
+        "false",
+        "D-MISSING",
+        "Another name for the same: the forward that goes astray is not known to be of the dialect, so it is missing.",
+        fault="forward-misdirected",
+        near="D-MISDIRECTED",
+    ),
+    Reason(
+        "missed",
+        "N-COLLISION",
+        "Nobody subscribed to the topic itself, and large letters taken for small ones explain it as well.",
+    ),
 )
 
 

@@ -292,6 +292,8 @@ class Unexplained:
         by_name = Grouped(self.events[Col.NAME][self.deliveries.publishes], self.deliveries.publishes)
         for (client, name), publishes in came.items():
             before = by_name.before(name, max(publishes) + 1)
+            if self.context.point is not Point.BROKER:  # what went to nobody may never have come to the broker
+                before = before[[bool(self.signs.forwarded[one]) or int(one) in self._came_to for one in before]]
             due = {int(one) for one in before if len(self._due_to.of(int(mix(np.array([one]), np.array([client]))[0])))}
             groups = {int(self.asked.group[one]) for one in publishes | due}
             if all(int(self.asked.group[one]) in groups for one in before):
