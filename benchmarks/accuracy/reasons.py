@@ -86,7 +86,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         "inconclusive",
         "A-ACK-OF-ACK",
-        "A forward came just before, which the network may have doubled behind the capture: that is acknowledged twice.",
+        "A forward came just before; the network may have doubled it behind the capture, and it is acknowledged twice.",
     ),
     Reason(
         "inconclusive",
