@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from ..schemas import DELIVERIES, EXCHANGES, PUBLISHES
 from .ack_rules import AckRules
+from .ack_view import AckView
+from .client_rules import ClientRules
 from .context import Context
 from .deliveries import Deliveries, deliver
 from .delivery_rules import LATE_NS, DeliveryRules
@@ -69,7 +71,9 @@ def check_part(events: Events, context: Context, session: str, starts_late: bool
     signs = read_signs(events, context, deliveries, asked, told)
     wire_findings(events, deliveries, findings)
     party_findings(events, findings)
-    AckRules(events, context, deliveries, asked, told, signs, findings, starts_late).run()
+    acks = AckView(events, context, deliveries, asked, told, signs, findings, starts_late)
+    AckRules(acks).run()
+    ClientRules(acks).run()
     view = DeliveryView(events, context, deliveries, asked, told, signs, findings, starts_late)
     Unexplained(view).run()
     DeliveryRules(view).run()
