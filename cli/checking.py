@@ -1,8 +1,5 @@
 """What `check`, `timing` and `fanout` share: options, the run of the checker, what they say on stderr, exit codes."""
 
-import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -10,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.exit_codes import ExitCode
+from cli.progress import spark_stages
 
 Sources = Annotated[
     list[str],
@@ -67,19 +65,10 @@ def run_check(asked: Asked, rules: tuple[str, ...] = (), most_findings: int = 1_
         limit=most_findings,
         summaries=summaries,
         master=asked.master,
-        stage=_stages,
+        stage=spark_stages,
     )
     _tell(result)
     return result
-
-
-def _stages(spark: Any) -> Callable[[str], AbstractContextManager[None]]:
-    """How far each job of Spark's is, on a terminal."""
-    from spark_analysis.progress import task_progress
-
-    if not sys.stderr.isatty():
-        return lambda label: nullcontext()
-    return lambda label: task_progress(spark, label, sys.stderr)
 
 
 def _tell(result: Any) -> None:

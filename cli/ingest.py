@@ -1,14 +1,12 @@
 """`topicshark ingest`: the messages of captures, however many and large, as Parquet."""
 
-import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import typer
 
 from cli.app import new_app
 from cli.exit_codes import ExitCode
+from cli.progress import spark_stages
 
 app = new_app()
 
@@ -54,15 +52,7 @@ def _ingest(sources: list[str], output: str, dialects: Any, merge: bool, split_b
     from spark_analysis.spark_session import LOCAL, open_session
 
     with open_session(master or LOCAL) as spark:
-        return run(spark, sources, output, dialects, merge=merge, split_bytes=split_bytes, stage=_progress(spark))
-
-
-def _progress(spark: Any) -> Callable[[str], AbstractContextManager[None]]:
-    from spark_analysis.progress import task_progress
-
-    if not sys.stderr.isatty():
-        return lambda label: nullcontext()
-    return lambda label: task_progress(spark, label, sys.stderr)
+        return run(spark, sources, output, dialects, merge=merge, split_bytes=split_bytes, stage=spark_stages(spark))
 
 
 def _tell(done: Any, output: str) -> None:

@@ -2,8 +2,9 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 
@@ -26,3 +27,12 @@ def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
             sys.stderr.flush()
     if told != start:
         sys.stderr.write(f"\r{count:,} {what}\033[K\n")
+
+
+def spark_stages(spark: Any) -> Callable[[str], AbstractContextManager[None]]:
+    """What to enter with the name of each of Spark's jobs: on a terminal it tells how far the job is."""
+    from spark_analysis.progress import task_progress
+
+    if not sys.stderr.isatty():
+        return lambda label: nullcontext()
+    return lambda label: task_progress(spark, label, sys.stderr)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .context import Context
-from .deliveries import Deliveries
-from .events import Col, Events
-from .exchanges import Exchanges
-from .findings import Findings
+from .events import Col
 from .grouped import Grouped
 from .kernels.pairing import REQUEST
+from .part_view import PartView
 from .policy import ACK
-from .signs import Signs
 
 Integers = NDArray[np.int64]
 MILLISECOND = 1_000_000
@@ -24,18 +19,8 @@ AT_ONCE_NS = 5 * MILLISECOND  # an ACK of an ACK leaves as soon as any
 AT_START_NS = 50 * MILLISECOND  # an ACK that early may answer what was sent before the capture
 
 
-@dataclass
-class AckView:
-    """``asked``: clients ask; ``told``: the broker does."""
-
-    events: Events
-    context: Context
-    deliveries: Deliveries
-    asked: Exchanges
-    told: Exchanges
-    signs: Signs
-    findings: Findings
-    starts_late: bool = False
+class AckView(PartView):
+    """Requests by their sends, and rows by client."""
 
     @property
     def resend_ns(self) -> int:

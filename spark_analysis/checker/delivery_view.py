@@ -8,15 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .context import Context
-from .deliveries import Deliveries
-from .events import TO_BROKER, Col, Events
-from .exchanges import Exchanges
-from .findings import Findings, numbers
+from .events import TO_BROKER, Col
+from .findings import numbers
 from .grouped import Grouped
 from .kernels.expecting import CLIENT, LEAST, PUBLISH
 from .kernels.hashing import mix
-from .signs import Signs
+from .part_view import PartView
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -32,21 +29,13 @@ class Shortage:
 
 
 @dataclass
-class DeliveryView:
+class DeliveryView(PartView):
     """
     outcomes   of forwards that no expectation explains, by row
     lacks      of expectations that got nothing: why
     invented   forwards of what nobody published
     """
 
-    events: Events
-    context: Context
-    deliveries: Deliveries
-    asked: Exchanges
-    told: Exchanges
-    signs: Signs
-    findings: Findings
-    starts_late: bool = False
     outcomes: dict[int, str] = field(default_factory=dict)
     lacks: dict[int, str] = field(default_factory=dict)
     invented: list[int] = field(default_factory=list)
