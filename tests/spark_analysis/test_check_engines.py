@@ -57,6 +57,7 @@ def told(session: SessionResult) -> list[tuple[object, ...]]:
 # What is not so yet, and why; the talks below show each by itself.
 DIFFER = {
     "colon": "a part does not know of doubles before its margin, and is certain where the whole is not",
+    "portdigits": "a part does not know who was served before its margin",
     "mqttsn": "a part does not know of loss before its margin, and is certain where the whole is not",
 }
 

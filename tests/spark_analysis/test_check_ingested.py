@@ -98,6 +98,7 @@ def test_cut_at_the_same_places_long_resends_look_the_same(
     capture = make(tmp_path / "run.pcap", faults=RESENDS)
     ingest(spark, [str(capture)], tmp_path / "in", split_bytes=SMALL_SPLITS)
     monkeypatch.setattr("spark_analysis.check.PART_BYTES", SMALL_SPLITS)
+    monkeypatch.setattr("spark_analysis.checker.session_jobs.DENSE_ROWS", 0)
     (stored,), (cut,) = local(tmp_path / "in").sessions, local(capture).sessions
     assert "A-MISSING" in {one.rule for one in cut.findings}
     assert told(stored) == told(cut)

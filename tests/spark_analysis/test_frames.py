@@ -97,6 +97,7 @@ def test_a_session_in_parts_has_the_same_rows(
 ) -> None:
     """From a capture that is cut, and from the files of an ingested folder."""
     monkeypatch.setattr(check, "PART_BYTES", PARTS_OF)
+    monkeypatch.setattr("spark_analysis.checker.session_jobs.DENSE_ROWS", 0)
     one = captures / "one.pcap"
     expected = judged_whole(one, monkeypatch)
     ingest(spark, [str(one)], tmp_path / "in", split_bytes=PARTS_OF)
