@@ -30,8 +30,7 @@ from .checker.gathering import Known
 from .checker.ingested import Sources, find_sources
 from .checker.part_check import PartResult, check_part
 from .checker.results import CheckResult, Counts, SessionResult, added, findings_of, verdicts
-from .checker.session_jobs import EVER as EVER
-from .checker.session_jobs import PartJob, look_alone, look_in_parts
+from .checker.session_jobs import EVER, PartJob, look_alone, look_in_parts
 from .checker.session_plans import SessionPlan, plan_sources
 from .fanout import FanoutSummary
 from .planning import wanted_dialects

@@ -15,8 +15,8 @@ from pcap_tools.topic_match import matches, wild_flags
 
 from .context import Context
 from .events import FROM_BROKER, TO_BROKER, Col, Events
-from .kernels.expecting import CLIENT, EXPECTED, FILTER, LEAST, MOST, PUBLISH, SINCE, expect
-from .kernels.hashing import hashes, mix
+from .kernels.expecting import CLIENT, EXPECTED, FILTER, LEAST, MOST, PUBLISH, expect
+from .kernels.hashing import mix
 from .kernels.matching import match
 from .policy import SECOND, SUBSCRIBE
 
@@ -291,6 +291,3 @@ def _pair(
     match(order, both, time, least, most, until, is_kept, len(cause), filled, first, answers)
     first = np.where(first >= 0, place[first], -1)
     return filled, first, answers
-
-
-__all__ = ["CLIENT", "FILTER", "SINCE", "Deliveries", "deliver", "hashes"]

@@ -84,11 +84,7 @@ def _pairs(table: pa.Table, message: NDArray[np.int64]) -> pa.Table:
         grouped.column("first_count"),
         grouped.column("first_min"),
     ]
-    return pa.table([_cast(one, kind.type) for one, kind in zip(columns, PAIRS, strict=True)], schema=PAIRS)
-
-
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    return column.cast(kind)
+    return pa.table([one.cast(kind.type) for one, kind in zip(columns, PAIRS, strict=True)], schema=PAIRS)
 
 
 def _coded(column: pa.Array) -> pa.DictionaryArray:

@@ -36,10 +36,10 @@ class Run:
 
 
 def make(folder: Path) -> dict[str, list[Path]]:
-    """The captures by dialect."""
-    chance = random.Random(7)
+    """The captures by dialect; the first of each are the same, however many are made."""
     made: dict[str, list[Path]] = {}
     for dialect, count in RUNS.items():
+        chance = random.Random(f"7 {dialect}")
         runs = [_run(dialect, seed, chance) for seed in range(1, count + 1)]
         many = CAPTURES // len(RUNS) + (dialect == "colon") * (CAPTURES % len(RUNS))
         made[dialect] = [_string(folder, runs, number, chance) for number in range(many)]
