@@ -8,6 +8,7 @@ import typer
 
 from cli.exit_codes import ExitCode
 from cli.progress import spark_stages
+from cli.without_pandas import spare_pandas
 
 Sources = Annotated[
     list[str],
@@ -52,6 +53,7 @@ class Asked:
 
 def run_check(asked: Asked, rules: tuple[str, ...] = (), most_findings: int = 1_000, summaries: bool = False) -> Any:
     """The result, once what could not be read is told on stderr."""
+    spare_pandas()
     from spark_analysis.check import check
     from spark_analysis.planning import wanted_dialects
 

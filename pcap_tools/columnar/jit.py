@@ -43,6 +43,7 @@ def kernel(*signature: Any) -> Callable[[Function], Function]:
         try:
             compiled.enable_caching()
             compiled._cache._cache_file._source_stamp = _stamp(Path(function.__code__.co_filename).parent)
+            _load_at_once(compiled._cache)
         except (RuntimeError, AttributeError):  # nowhere to write, or another numba: compile in each process
             compiled._cache = NullCache()
         compiled.compile(signature)
@@ -51,6 +52,16 @@ def kernel(*signature: Any) -> Callable[[Function], Function]:
         return done
 
     return compile_now
+
+
+def _load_at_once(kept: Any) -> None:
+    """Machine code that is there needs nothing of numba's types, which numba would learn first: half a second."""
+
+    def load(signature: Any, target: Any) -> Any:
+        with kept._guard_against_spurious_io_errors():
+            return kept._load_overload(signature, target)
+
+    kept.load_overload = load
 
 
 @cache

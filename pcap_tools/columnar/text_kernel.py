@@ -23,13 +23,17 @@ MOST_DIGITS = 20  # of a number of 64 bits, or 19 and a sign
 SPARE = 2 * BLOCK  # what may be written behind a text
 _JAVA, _UTF8 = int(Charset.JAVA), int(Charset.UTF8)
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+# Outside these planes of Unicode no character is printable; asking for all of them would take half a second.
+_ASSIGNED = ((0, 0x40000), (0xE0000, 0xF0000))
 _BACKSLASH, _X, _MINUS, _ZERO = 0x5C, 0x78, 0x2D, 0x30
 
 
 @cache
 def printable() -> NDArray[np.uint8]:
     """One bit for each code point: whether Python, and so the notation, shows it as it is."""
-    flags = np.fromiter((chr(point).isprintable() for point in range(sys.maxunicode + 1)), bool, sys.maxunicode + 1)
+    flags = np.zeros(sys.maxunicode + 1, bool)
+    for begin, end in _ASSIGNED:
+        flags[begin:end] = np.fromiter(map(str.isprintable, map(chr, range(begin, end))), bool, end - begin)
     return np.packbits(flags, bitorder="little")
 
 

@@ -151,3 +151,9 @@ class Dialect:
     @property
     def messages(self) -> list[str]:
         return list(self.spec.messages)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from .display import dialect_html
+
+        return dialect_html(self)

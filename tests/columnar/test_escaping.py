@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pcap_tools.columnar.decoder import Decoder
+from pcap_tools.columnar.text_kernel import printable
 from pcap_tools.dialect import load_dialect
 from pcap_tools.escaping import escape
 from tests.vectors import dialect_of
@@ -63,3 +65,8 @@ def test_words_take_the_place_of_numbers_that_have_one() -> None:
     batch = batch_of([b"\x02\x01", b"\x02\x03", b"\x02\xff"])
     filters = Decoder([dialect_of("allwild")], columns=["filter"]).decode(batch).column("filter").to_pylist()
     assert filters == ["kitchen", "back yard", "255"]
+
+
+def test_every_code_point_is_printable_where_python_says_so() -> None:
+    flags = [chr(point).isprintable() for point in range(sys.maxunicode + 1)]
+    assert np.unpackbits(printable(), bitorder="little").tolist() == flags
