@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from pcap_tools.dialect import Dialect
-from pcap_tools.errors import UsageError
+from pcap_tools.errors import TopicsharkError, UsageError
 
 from .ack_timing import TimingSummary
 from .capture_parts import Dialects
@@ -132,10 +132,12 @@ def judge(sources: Sources, options: Options, merge: bool, run: Runner) -> Check
     """All that there is to do, with whoever runs it."""
     sessions, failed = plan_sources(sources, options.dialects, merge, PART_BYTES, run)
     alone = [session for session in sessions if len(session.pieces) == 1]
-    wholes = [one for found in run(partial(_judge_alone, options), alone, "check") for one in found]
-    for session in sessions:
-        if len(session.pieces) > 1:
-            wholes += _judge_in_parts(session, options, run)
+    judged = list(zip(alone, run(partial(_judge_alone, options), alone, "check"), strict=True))
+    judged += [(session, _judge_in_parts(session, options, run)) for session in sessions if len(session.pieces) > 1]
+    wholes = [whole for _, found in judged if not isinstance(found, str) for whole in found]
+    for session, why in judged:
+        if isinstance(why, str):
+            failed |= dict.fromkeys(session.captures, why)
     place = {session.name: at for at, session in enumerate(sessions)}
     wholes.sort(key=lambda one: place[one.session.name])
     partial_ = [sentence for session in sessions for sentence in session.damage]
@@ -143,29 +145,34 @@ def judge(sources: Sources, options: Options, merge: bool, run: Runner) -> Check
     return CheckResult([_result(one, options) for one in wholes], list(dict.fromkeys(partial_)), failed)
 
 
-def _judge_alone(options: Options, session: SessionPlan) -> list[Whole]:
-    """In a task: a session that is one piece."""
-    return [
-        Whole(
-            session,
-            one.dialect,
-            one.datagrams,
-            one.known,
-            [_judged(one.events, one.known.part(EVER), session.name, one.known.starts_late, options)],
-            one.damage,
-        )
-        for one in look_alone(session, options.dialects, options.brokers)
-    ]
+def _judge_alone(options: Options, session: SessionPlan) -> list[Whole] | str:
+    """In a task: a session that is one piece; or why it cannot be read any more, which is no trouble of the others."""
+    try:
+        return [
+            Whole(
+                session,
+                one.dialect,
+                one.datagrams,
+                one.known,
+                [_judged(one.events, one.known.part(EVER), session.name, one.known.starts_late, options)],
+                one.damage,
+            )
+            for one in look_alone(session, options.dialects, options.brokers)
+        ]
+    except TopicsharkError as error:
+        return str(error)
 
 
-def _judge_in_parts(session: SessionPlan, options: Options, run: Runner) -> list[Whole]:
+def _judge_in_parts(session: SessionPlan, options: Options, run: Runner) -> list[Whole] | str:
     """A session in several parts."""
-    return [
-        Whole(
-            session, one.dialect, one.datagrams, one.known, run(partial(_judge, options), one.jobs, "check"), one.damage
-        )
-        for one in look_in_parts(session, options.dialects, options.brokers, run)
-    ]
+    judge_part = partial(_judge, options)
+    try:
+        return [
+            Whole(session, one.dialect, one.datagrams, one.known, run(judge_part, one.jobs, "check"), one.damage)
+            for one in look_in_parts(session, options.dialects, options.brokers, run)
+        ]
+    except TopicsharkError as error:
+        return str(error)
 
 
 def _judge(options: Options, job: PartJob) -> Judged:

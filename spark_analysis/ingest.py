@@ -21,6 +21,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from pcap_tools.columnar.schema import ALL_COLUMNS
 from pcap_tools.columnar.sources import is_remote, open_bytes
 from pcap_tools.errors import TopicsharkError, UsageError
 
@@ -92,7 +93,7 @@ class Call:
         self.seconds: dict[str, float] = {}
         self._spark, self._store, self._dialects = spark, store, dialects
         self._split_bytes, self._stage = split_bytes, stage
-        self._wish = sha256(repr(dialects.key).encode()).hexdigest()
+        self._wish = sha256(repr((dialects.key, ALL_COLUMNS)).encode()).hexdigest()
 
     def choose(self, captures: Sequence[str], merge: bool) -> tuple[dict[str, str], list[SourceEntry]]:
         """The captures to be read with the session of each; and those that are there already."""

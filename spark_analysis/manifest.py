@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import NamedTemporaryFile
 from typing import Any
 
@@ -36,7 +36,7 @@ class SourceEntry:
 
     version      of the source: changes when its content does
     fingerprint  SHA-256 over the size (8 bytes, big-endian), the first and the last MiB
-    wish         the same for calls that look for the same dialects
+    wish         the same for calls that look for the same dialects and write the same columns
     dialects     those found, and `evidence` why: the strongest sentences
     frames       the number of its last frame; None for gzip
     decoded      datagrams that are rows; `other` are in no known dialect
@@ -95,7 +95,16 @@ def load_manifest(folder: Path) -> Manifest:
 
 
 def _entry(told: dict[str, Any]) -> SourceEntry:
-    return SourceEntry(**{**told, "files": [DataFile(**file) for file in told["files"]]})
+    """Names lead into the folder of their session and nowhere else, whoever wrote the manifest."""
+    entry = SourceEntry(**{**told, "files": [DataFile(**file) for file in told["files"]]})
+    place = ("messages", f"session={entry.session}")
+    for file in entry.files:
+        parts = PurePosixPath(file.name).parts
+        if parts[:-1] != place or parts[-1] == "..":
+            raise ValueError(f"{file.name!r} is no file of session {entry.session!r}")
+    if "/" in entry.session or "\0" in entry.session:
+        raise ValueError(f"{entry.session!r} is no session's name")
+    return entry
 
 
 def save_manifest(folder: Path, manifest: Manifest) -> None:

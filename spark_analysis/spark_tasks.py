@@ -26,7 +26,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _SCHEMA = pa.schema([("place", pa.int32()), ("data", pa.binary())])
-_CAUSE = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt)(?:: .*)?$", re.MULTILINE)
+_CAUSE = re.compile(r"^(?:: )?((?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt)(?:: .*)?)$", re.MULTILINE)
 
 
 def run_tasks(

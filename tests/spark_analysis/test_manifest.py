@@ -58,6 +58,23 @@ def test_what_is_no_manifest_is_an_error_and_nothing_is_removed(tmp_path: Path, 
     assert kept.exists()
 
 
+@pytest.mark.parametrize(
+    ("session", "name"),
+    [
+        ("run", "../../elsewhere.parquet"),
+        ("run", "/etc/passwd"),
+        ("run", "messages/session=run/../../../x.parquet"),
+        ("run", "messages/session=other/x.parquet"),
+        ("run", "messages/session=run/.."),
+        ("../../run", "messages/session=../../run/x.parquet"),
+    ],
+)
+def test_a_manifest_that_leads_out_of_its_folder_is_refused(tmp_path: Path, session: str, name: str) -> None:
+    save_manifest(tmp_path, Manifest({ENTRY.uri: replace(ENTRY, session=session, files=[DataFile(name, 1, 3)])}))
+    with pytest.raises(TopicsharkError, match="not a manifest of topicshark"):
+        load_manifest(tmp_path)
+
+
 def test_what_the_manifest_does_not_list_is_removed_by_the_next_run(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         kept = file_in(store, PART)
