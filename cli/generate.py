@@ -1,9 +1,6 @@
 """`topicshark generate`: traffic of any dialect with labelled faults, simulated to a file or played to a broker."""
 
 import json
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +8,10 @@ import typer
 
 from cli.app import new_app
 from cli.exit_codes import ExitCode
+from cli.progress import counter, end_counter
 
 app = new_app()
 
-EVERY_S = 0.2
 # What a tiled capture repeats: enough hosts and rounds for variety, few enough to be made in seconds.
 TILE_SIZES = {"sensors": 24, "dashboards": 4, "actuators": 2, "rounds": 30}
 
@@ -174,8 +171,8 @@ def _made(wanted: dict[str, Any], place: dict[str, Any], sizes: dict[str, int]) 
     if "link" in capture and capture["link"] not in list(LinkType):
         raise UsageError(f"there is no link layer {capture['link']!r}; there are: {', '.join(LinkType)}")
     chosen = {**wanted, **{name: wanted[name] or size for name, size in sizes.items()}}
-    made = generate(Order(**chosen, capture=capture, client=place.get("client")), _progress("simulated datagrams"))
-    _end_progress()
+    made = generate(Order(**chosen, capture=capture, client=place.get("client")), counter("simulated datagrams"))
+    end_counter()
     for name in made.idle_faults:
         typer.echo(f"the fault {name} found no occasion in {wanted['scenario']}; try another scenario", err=True)
     return made
@@ -198,11 +195,11 @@ def _bulk(wanted: dict[str, Any], place: dict[str, Any], packets: int, output: s
 
     made = _made(wanted, place, TILE_SIZES)
     options = made.capture.options
-    tell = _progress("packets", packets)
+    tell = counter("packets", packets)
     tiling = write_bulk(
         segment_of(made), packets, output, format=options.format, resolution=options.resolution, progress=tell
     )
-    _end_progress()
+    end_counter()
     if truth is not None:
         _write_truth({**made.truth(), "tiling": tiling_facts(tiling)}, truth)
     typer.echo(
@@ -219,8 +216,8 @@ def _live(wanted: dict[str, Any], to: str, rate: float, output: str, truth: Path
 
     dialect = load_dialect((wanted["dialects"] or (DEFAULT_DIALECT,))[0])
     broker = endpoint(to, broker_port(dialect))
-    told = play(Order(**wanted, broker_at=broker), output, rate, _say, _progress("datagrams"))
-    _end_progress()
+    told = play(Order(**wanted, broker_at=broker), output, rate, _say, counter("datagrams"))
+    end_counter()
     _write_truth(told, truth)
     exchanges = told["exchanges"]
     acked = sum(one["ack_frame"] is not None for one in exchanges)
@@ -248,24 +245,3 @@ def _write_truth(told: dict[str, Any], target: Path | None) -> None:
         target.write_text(json.dumps(told, indent=1) + "\n")
     except OSError as error:
         raise TopicsharkError(f"{target}: cannot be written: {error.strerror}") from error
-
-
-def _progress(what: str, total: int = 0) -> Callable[[int], None]:
-    """On a terminal a line that tells how far it is, a few times a second."""
-    if not sys.stderr.isatty():
-        return lambda count: None
-    told = [time.monotonic()]
-
-    def tell(count: int) -> None:
-        if time.monotonic() - told[0] >= EVERY_S:
-            told[0] = time.monotonic()
-            share = f" of {total:,} ({100 * count // total} %)" if total else ""
-            sys.stderr.write(f"\r{count:,}{share} {what}\033[K")
-            sys.stderr.flush()
-
-    return tell
-
-
-def _end_progress() -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\033[K")

@@ -29,6 +29,28 @@ def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
         sys.stderr.write(f"\r{count:,} {what}\033[K\n")
 
 
+def counter(what: str, total: int = 0) -> Callable[[int], None]:
+    """On a terminal a line that tells how far it is, a few times a second."""
+    if not sys.stderr.isatty():
+        return lambda count: None
+    told = [time.monotonic()]
+
+    def tell(count: int) -> None:
+        if time.monotonic() - told[0] >= EVERY_S:
+            told[0] = time.monotonic()
+            share = f" of {total:,} ({100 * count // total} %)" if total else ""
+            sys.stderr.write(f"\r{count:,}{share} {what}\033[K")
+            sys.stderr.flush()
+
+    return tell
+
+
+def end_counter() -> None:
+    """Take the line away."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K")
+
+
 def spark_stages(spark: Any) -> Callable[[str], AbstractContextManager[None]]:
     """What to enter with the name of each of Spark's jobs: on a terminal it tells how far the job is."""
     from spark_analysis.progress import task_progress

@@ -11,10 +11,8 @@ in which answers and causes lie, and tells only of what it owns.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -32,22 +30,13 @@ from .checker.part_check import PartResult, check_part
 from .checker.results import CheckResult, Counts, SessionResult, added, findings_of, verdicts
 from .checker.session_jobs import EVER, PartJob, look_alone, look_in_parts
 from .checker.session_plans import SessionPlan, plan_sources
+from .engines import Runner, Stage, in_process, on_spark
 from .fanout import FanoutSummary
 from .planning import wanted_dialects
 from .schemas import DELIVERIES
 
 SMALL_BYTES = 64 << 20  # below it starting Spark takes longer than the work
 PART_BYTES = 96 << 20
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-Stage = Callable[[str], AbstractContextManager[None]]
-
-
-class Runner(Protocol):
-    """Applies a function to items, in the order of which the results come back."""
-
-    def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]: ...
 
 
 @dataclass(frozen=True)
@@ -102,26 +91,9 @@ def check(
     options = Options(dialects or wanted_dialects(), tuple(brokers), tuple(rules), limit, summaries)
     found = find_sources(sources)
     if engine == "local" or (engine == "auto" and _is_small(found)):
-        return judge(found, options, merge, _in_process)
-    from .spark_session import LOCAL, open_session
-    from .spark_tasks import run_tasks
-
-    with open_session(master or LOCAL) as spark:
-        entered = stage(spark) if stage else _no_stage
-
-        def run(function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
-            with entered(label):
-                return run_tasks(spark, function, items, label)
-
+        return judge(found, options, merge, in_process)
+    with on_spark(master, stage) as run:
         return judge(found, options, merge, run)
-
-
-def _no_stage(label: str) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
-def _in_process(function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
-    return [function(item) for item in items]
 
 
 def _is_small(sources: Sources) -> bool:

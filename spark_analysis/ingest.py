@@ -27,6 +27,7 @@ from pcap_tools.errors import TopicsharkError, UsageError
 
 from .capture_parts import Dialects
 from .captures import find_captures
+from .engines import Stage
 from .manifest import DataFile, Manifest, SourceEntry
 from .planning import CapturePlan, plan_capture, wanted_dialects
 from .sessions import session_names
@@ -36,7 +37,6 @@ from .store import Store, open_store
 
 SPLIT_BYTES = 128 << 20
 _EVIDENCE_KEPT = 20
-Stage = Callable[[str], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,13 @@ def _parser(name: str, window: Window) -> Iterator[Frame]:
         return read_pcap(window)
     if magic == SECTION_MAGIC:
         return read_pcapng(window)
+    raise no_capture(name, window)
+
+
+def no_capture(name: str, window: Window) -> CaptureError:
+    """What to raise for a source that begins like no capture: what it is instead, and what to do with it."""
     window.need(0, 64)
-    raise CaptureError(f"{name}: {_what_it_is(window)}")
+    return CaptureError(f"{name}: {_what_it_is(window)}")
 
 
 def _what_it_is(window: Window) -> str:

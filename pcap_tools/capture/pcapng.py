@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pcap_tools.capture.damage import Corrupt
-from pcap_tools.capture.frame import MAX_CAPTURED, Frame
+from pcap_tools.capture.frame import LATEST_NS, MAX_CAPTURED, Frame
 from pcap_tools.capture.streams import Window
 
 SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
@@ -25,8 +25,10 @@ NUMBERED = frozenset({0x00000009, 0x00000204, 0x00000216, 0x00000221, 0x00000BAD
 
 # Wireshark's limit; it keeps one bad length from asking for gigabytes.
 MAX_BLOCK = 16 << 20
+# Each is remembered until the section ends, and 20 bytes are enough for one: a file must not ask for gigabytes so.
+MAX_INTERFACES = 1 << 16
 # Block type and length in front, the length again at the end.
-_FRAMING = 12
+FRAMING = 12
 
 OPT_END, OPT_COMMENT, IF_NAME, IF_TSRESOL, IF_TSOFFSET = 0, 1, 2, 9, 14
 
@@ -42,7 +44,8 @@ class _Interface(NamedTuple):
     offset_ns: int
 
     def time_ns(self, high: int, low: int) -> int:
-        return (high << 32 | low) * self.multiplier // self.divisor + self.offset_ns
+        time_ns = (high << 32 | low) * self.multiplier // self.divisor + self.offset_ns
+        return max(-LATEST_NS, min(LATEST_NS, time_ns))
 
 
 class _Block(NamedTuple):
@@ -56,6 +59,11 @@ class _Block(NamedTuple):
 
     def corrupt(self, text: str) -> Corrupt:
         return Corrupt(self.offset, text)
+
+    @property
+    def raw(self) -> bytes:
+        """The whole block, as it stands in the file."""
+        return self.data[self.start - 8 : self.stop + 4]
 
 
 class _Layouts:
@@ -77,7 +85,12 @@ _BY_BYTE_ORDER = {struct.pack(order + "I", BYTE_ORDER_MAGIC): _Layouts(order) fo
 
 def read_pcapng(window: Window) -> Iterator[Frame]:
     """The frames of a pcapng stream; raises `Corrupt` after the last good one."""
-    return _Reader(window).frames()
+    return (frame for _, frame in read_blocks(window) if frame is not None)
+
+
+def read_blocks(window: Window) -> Iterator[tuple[_Block, Frame | None]]:
+    """Every block of a pcapng stream with the frame that it holds, if it does; raises `Corrupt` likewise."""
+    return _Reader(window).blocks()
 
 
 class _Reader:
@@ -88,24 +101,25 @@ class _Reader:
         self._next_interface = 0
         self._number = 0
 
-    def frames(self) -> Iterator[Frame]:
+    def blocks(self) -> Iterator[tuple[_Block, Frame | None]]:
         packets: dict[int, Callable[[_Block], Frame]] = {
             ENHANCED: self._enhanced,
             SIMPLE: self._simple,
             OBSOLETE: self._obsolete,
         }
         for block in self._blocks():
+            frame = None
             parse = packets.get(block.kind)
             if parse is not None:
                 frame = parse(block)
                 self._number += 1
-                yield frame
             elif block.kind == INTERFACE:
                 self._add_interface(block)
             elif block.kind == SECTION:
                 self._start_section(block)
             elif block.kind in NUMBERED:
                 self._number += 1
+            yield block, frame
 
     # --- Blocks ---------------------------------------------------------------------------------------------
 
@@ -113,8 +127,8 @@ class _Reader:
         window = self._window
         data, position = window.data, 0
         while True:
-            if position + _FRAMING > len(data):
-                if not window.need(position, _FRAMING):
+            if position + FRAMING > len(data):
+                if not window.need(position, FRAMING):
                     window.finish("a block header")
                     return
                 data, position = window.data, 0
@@ -135,8 +149,8 @@ class _Reader:
                 raise Corrupt(self._window.start + position, "a section header without its byte-order magic")
             self._layouts = layouts
         kind, length = self._layouts.framing.unpack_from(data, position)
-        if not _FRAMING <= length <= MAX_BLOCK:
-            limits = f"between {_FRAMING} and {MAX_BLOCK}"
+        if not FRAMING <= length <= MAX_BLOCK:
+            limits = f"between {FRAMING} and {MAX_BLOCK}"
             raise Corrupt(self._window.start + position, f"a block length of {length}, which is not {limits}")
         # Some writers leave the padding out of the length; Wireshark rounds up too.
         return kind, length + -length % 4
@@ -173,6 +187,8 @@ class _Reader:
     def _add_interface(self, block: _Block) -> None:
         if block.stop - block.start < 8:
             raise block.corrupt("an interface description that is too short")
+        if len(self._interfaces) >= MAX_INTERFACES:
+            raise block.corrupt(f"a section with more than {MAX_INTERFACES} interfaces")
         link_type, _, snaplen = self._layouts.interface.unpack_from(block.data, block.start)
         per_second, offset_ns = 10**6, 0
         for code, value in self._options(block, block.start + 8):

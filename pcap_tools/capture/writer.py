@@ -12,17 +12,14 @@ import os
 import struct
 import sys
 from collections.abc import Mapping, Sequence
-from ipaddress import ip_address
 from types import TracebackType
 from typing import BinaryIO, Literal, NamedTuple, Self, TypeAlias
 
 from pcap_tools.capture import pcap, pcapng
 from pcap_tools.capture.damage import CaptureError
 from pcap_tools.capture.frame import MAX_CAPTURED
+from pcap_tools.capture.pcapng_blocks import Blocks
 from pcap_tools.errors import UsageError
-
-_RECORD_IPV4, _RECORD_IPV6 = 1, 2
-
 
 Comments: TypeAlias = tuple[str, ...]
 
@@ -150,11 +147,7 @@ class _Pcapng:
     ) -> None:
         for one in interfaces:
             _check(0 <= one.link_type <= 0xFFFF, f"link type {one.link_type} does not exist")
-        self._order = order
-        self._framing = struct.Struct(order + "II")
-        self._length = struct.Struct(order + "I")
-        self._packet = struct.Struct(order + "IIIII")
-        self._option_head = struct.Struct(order + "HH")
+        self._blocks = Blocks(order)
         self._decimals = 9 if resolution == "ns" else 6
         self._tick_ns = 1 if resolution == "ns" else 1000
         self._interfaces = interfaces
@@ -162,12 +155,9 @@ class _Pcapng:
         self._snaplen = snaplen
 
     def header(self) -> bytes:
-        body = struct.pack(self._order + "IHHq", pcapng.BYTE_ORDER_MAGIC, 1, 0, -1)
-        blocks = [self._block(pcapng.SECTION, body)]
-        blocks.extend(self._block(pcapng.INTERFACE, self._describe(one)) for one in self._interfaces)
+        blocks = [self._blocks.section(), *(self._describe(one) for one in self._interfaces)]
         if self._names:
-            records = b"".join(self._name(address, name) for address, name in self._names.items())
-            blocks.append(self._block(pcapng.NAMES, records + self._option_head.pack(0, 0)))
+            blocks.append(self._blocks.names(self._names))
         return b"".join(blocks)
 
     def record(self, data: bytes, time_ns: int, interface: int, original: int, comments: Comments) -> bytes:
@@ -175,40 +165,12 @@ class _Pcapng:
         _check(0 <= interface <= last, f"interface {interface} is not declared; the last one is {last}")
         ticks = time_ns // self._tick_ns
         _check(0 <= ticks < 1 << 64, f"the time {time_ns} ns does not fit into the format")
-        head = self._packet.pack(interface, ticks >> 32, ticks & 0xFFFFFFFF, len(data), original)
-        options = b"".join(self._option(pcapng.OPT_COMMENT, text.encode()) for text in comments)
-        if options:
-            options += self._option_head.pack(pcapng.OPT_END, 0)
-        return self._block(pcapng.ENHANCED, head + _padded(data) + options)
+        return self._blocks.packet(interface, ticks, data, original, comments)
 
     def _describe(self, interface: Interface) -> bytes:
-        body = struct.pack(self._order + "HHI", interface.link_type, 0, self._snaplen)
-        if interface.name:
-            body += self._option(pcapng.IF_NAME, interface.name.encode())
-        body += self._option(pcapng.IF_TSRESOL, bytes([self._decimals]))
-        return body + self._option_head.pack(pcapng.OPT_END, 0)
-
-    def _name(self, address: str, name: str) -> bytes:
-        try:
-            packed = ip_address(address).packed
-        except ValueError as error:
-            raise UsageError(f"{address!r} is not an IP address") from error
-        _check("\0" not in name, f"the name of {address} holds a NUL")
-        kind = _RECORD_IPV4 if len(packed) == 4 else _RECORD_IPV6
-        return self._option(kind, packed + name.encode() + b"\0")
-
-    def _option(self, code: int, value: bytes) -> bytes:
-        """Also the shape of a name record: a code, a length, the value, padding."""
-        _check(len(value) <= 0xFFFF, f"a comment or name of {len(value)} bytes is too long (at most 65535)")
-        return self._option_head.pack(code, len(value)) + _padded(value)
-
-    def _block(self, kind: int, body: bytes) -> bytes:
-        length = len(body) + 12
-        return self._framing.pack(kind, length) + body + self._length.pack(length)
-
-
-def _padded(data: bytes) -> bytes:
-    return data + bytes(-len(data) % 4)
+        options = [(pcapng.IF_NAME, interface.name.encode())] if interface.name else []
+        options.append((pcapng.IF_TSRESOL, bytes([self._decimals])))
+        return self._blocks.interface(interface.link_type, self._snaplen, options)
 
 
 def _check(right: bool, otherwise: str) -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -21,10 +21,10 @@ from pcap_tools.errors import TopicsharkError
 from spark_analysis.check import Options, judge
 from spark_analysis.checker.ingested import find_sources
 from spark_analysis.checker.results import CheckResult
+from spark_analysis.engines import Stage, tasks_of
 from spark_analysis.ingest import Ingested, ingest
 from spark_analysis.manifest import load_manifest
 from spark_analysis.planning import wanted_dialects
-from spark_analysis.spark_tasks import run_tasks
 from tests.conftest import REPO
 
 from .traffic import write_capture
@@ -32,7 +32,6 @@ from .traffic import write_capture
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 MANY = int(os.environ.get("TOPICSHARK_MANY", "30"))  # captures of a set; `make fuzz` has 1,000
-Stage = Callable[[str], AbstractContextManager[None]]
 
 
 def before(label: str, deed: Callable[[], object]) -> Stage:
@@ -56,11 +55,7 @@ def messages_of(*captures: Path) -> int:
 
 
 def judged(spark: SparkSession, captures: Path, stage: Stage) -> CheckResult:
-    def run(function: Callable[..., object], items: list[object], label: str) -> list[object]:
-        with stage(label):
-            return run_tasks(spark, function, items, label)
-
-    return judge(find_sources([str(captures)]), Options(wanted_dialects()), False, run)  # type: ignore[arg-type]
+    return judge(find_sources([str(captures)]), Options(wanted_dialects()), False, tasks_of(spark, stage))
 
 
 @pytest.fixture

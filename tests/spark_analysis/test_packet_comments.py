@@ -1,0 +1,48 @@
+"""Findings as packet comments: what they say, and that no packet can make them say too much."""
+
+from __future__ import annotations
+
+from spark_analysis.checker.results import Finding
+from spark_analysis.reports.packet_comments import LONGEST, MOST_ON_A_FRAME, packet_comments
+
+
+def finding(frame: int = 7, rule: str = "A-MISSING", level: str = "error", **more: object) -> Finding:
+    told: dict[str, object] = {"verdict": "fail", "related": (), "text": "PUBLISH is never acknowledged"}
+    told |= more
+    return Finding(rule, level, client=None, topic=None, capture="run.pcap", frame=frame, time_ns=0, **told)  # type: ignore[arg-type]
+
+
+def test_rule_level_sentence_and_related_frames() -> None:
+    assert packet_comments(
+        [
+            finding(related=(9, 12)),
+            finding(frame=8, level="note", related=(3,)),
+            finding(frame=9, verdict="inconclusive"),
+        ]
+    ) == {
+        7: ("topicshark A-MISSING (error): PUBLISH is never acknowledged (related: frames 9, 12)",),
+        8: ("topicshark A-MISSING (note): PUBLISH is never acknowledged (related: frame 3)",),
+        9: ("topicshark A-MISSING (error, cannot tell): PUBLISH is never acknowledged",),
+    }
+
+
+def test_the_gravest_stand_first_and_the_rest_is_counted() -> None:
+    notes = [finding(rule="D-LATE", level="note", text=f"late {n}") for n in range(1_500)]
+    (texts,) = packet_comments([*notes, finding(rule="R-X", verdict="inconclusive"), finding()]).values()
+    assert len(texts) == MOST_ON_A_FRAME + 1
+    assert texts[0].startswith("topicshark A-MISSING (error)")
+    assert texts[1] == "topicshark D-LATE (note): late 0"
+    assert texts[-1] == "topicshark: and 1,482 more findings about this frame (D-LATE 1,481, R-X 1)"
+
+
+def test_the_same_comment_stands_once() -> None:
+    assert len(packet_comments([finding(), finding()])[7]) == 1
+
+
+def test_hostile_text_is_escaped_and_cut() -> None:
+    hostile = 'says "\x1b[31m\u202e\x00\n' + "x" * 10_000 + '"'
+    ((text,),) = packet_comments([finding(text=hostile, related=tuple(range(20)))]).values()
+    assert text.isprintable()
+    assert "\\x1b[31m\\xe2\\x80\\xae\\x00\\x0a" in text
+    assert text.endswith("… (related: frames " + ", ".join(str(n) for n in range(20)) + ")")
+    assert len(text) < LONGEST + 200
