@@ -7,10 +7,10 @@ READY := $(VENV)/.ready
 # Those of the packages that are there, and everything Python that is checked.
 PACKAGES := $(patsubst %/__init__.py,%,$(wildcard $(addsuffix /__init__.py,pcap_tools reference_broker generators \
               spark_analysis cli)))
-PYTHON_CODE := $(PACKAGES) $(wildcard tests benchmarks)
+PYTHON_CODE := $(PACKAGES) $(wildcard tests benchmarks fuzzing)
 LUA_CODE := $(shell find . -name '*.lua' -not -path './.*' -not -path './build/*')
 
-.PHONY: help setup test lint bench accuracy fuzz demo notebook clean
+.PHONY: help setup test lint bench accuracy fuzz soak demo notebook clean
 .DEFAULT_GOAL := help
 
 help: ## print this list
@@ -55,6 +55,9 @@ accuracy: setup ## what the checker finds of every fault on 20 dialects, and wha
 fuzz: setup ## hostile datagrams by the million at brokers and by 100,000 at sockets, 200 damaged captures (20 min)
 	TOPICSHARK_FUZZ=1000000 $(BIN)/pytest -n 2 -k fuzz --timeout 3600
 	TOPICSHARK_EDITCAP_PASSES=200 $(BIN)/pytest -n 2 tests/dissector/test_stability.py --timeout 3600
+
+soak: setup ## an hour of broker, faulty clients, rotating capture, stream and checker together (needs root)
+	$(BIN)/python -m fuzzing.soak --minutes 60 --output build/soak-$$(date +%Y%m%d-%H%M%S)
 
 demo: setup ## set-up, then the main job end to end on generated traffic
 	$(BIN)/topicshark demo

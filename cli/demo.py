@@ -1,68 +1,137 @@
-"""`topicshark demo`: the main job end to end on traffic made here, as far as the project goes today."""
+"""`topicshark demo`: the main job end to end on traffic made here, from packets to a report."""
 
 import json
+import sys
+import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cli.app import new_app
+from cli.progress import spark_stages
 
 app = new_app()
 
 DIALECTS = ("colon", "topicbyte", "rolebyte")
-FAULTS = {"ack-missing": 0.2, "forward-missing": 0.1, "wire-incomplete": 0.1}
-SHOWN = 12  # lines of each kind
+FAULTS = {"ack-missing": 0.02, "forward-missing": 0.01, "forward-duplicate": 0.01, "wire-incomplete": 0.01}
+STEPS = 5
+FINDINGS_OF_A_RULE = 10
 
 
 @app.command(epilog="Example: topicshark demo -o demo")
 def demo(
     folder: Annotated[Path, typer.Option("--output", "-o", help="Where to put the files.")] = Path("demo"),
 ) -> None:
-    """Show the main job end to end on traffic made here."""
-    from cli.decode import line_of
+    """Show the main job end to end on traffic made here.
+
+    A building with faults in three dialects is simulated, ingested on Spark, checked and measured; a report and an
+    annotated capture are written. Takes a minute or two.
+    """
+    capture, messages = folder / "building.pcap", folder / "messages"
+    folder.mkdir(parents=True, exist_ok=True)
+    with _step(1, f"traffic of a building, three dialects, with faults: {capture}, truth.json"):
+        truth = _generate(capture, folder / "truth.json")
+    with _on_spark() as spark:
+        with _step(3, f"every message as a row of Parquet: {messages}"):
+            _ingest(spark, capture, messages)
+        with _step(4, "what was due, what came, who broke which rule"):
+            result = _check(spark, messages)
+    with _step(5, "report and annotated capture"):
+        _report(result, messages, folder / "report.html")
+        _annotate(result, capture, folder / "annotated.pcapng")
+    _compare(result, truth)
+    _where_to_look(folder)
+
+
+@contextmanager
+def _step(number: int, what: str) -> Iterator[None]:
+    typer.echo(f"[{number}/{STEPS}] {what}", err=True)
+    start = time.monotonic()
+    yield
+    typer.echo(f"      {time.monotonic() - start:.1f} s", err=True)
+
+
+def _generate(capture: Path, truth: Path) -> dict[str, Any]:
     from generators.capture_point import write
     from generators.generate import Order, generate
-    from pcap_tools.decoding import Notes, decode_capture
 
-    folder.mkdir(parents=True, exist_ok=True)
-    capture, truth = folder / "building.pcap", folder / "truth.json"
-    _tell(f"Three dialects in one building, with faults, captured on Linux's `any`: {capture}")
-    made = generate(Order("mixed", dialects=DIALECTS, faults=FAULTS, sensors=2, dashboards=2, actuators=1, rounds=4))
+    order = Order("mixed", dialects=DIALECTS, faults=FAULTS, sensors=4, dashboards=3, actuators=2, rounds=30)
+    made = generate(order)
     write(made.capture, capture)
     told = made.truth()
     truth.write_text(json.dumps(told, indent=1) + "\n")
-    notes = Notes()
-    rows = list(decode_capture(capture, notes=notes))
-    lines = {row.datagram.frame: line_of(row) for row in rows}
-    for frame in list(lines)[:SHOWN]:
-        typer.echo(lines[frame])
-    copies = sum(row.datagram.copy_of is not None for row in rows)
-    _tell(f"… {notes.decoded} datagrams decoded, {copies} of them copies that the capture made.")
-    rules = Counter(f"{fault['rule']} ({fault['name']})" for fault in told["faults"])
-    _tell(f"The faults in it, as {truth} tells them: " + ", ".join(f"{count} {rule}" for rule, count in rules.items()))
-    for fault in told["faults"][:SHOWN]:
-        typer.echo(f"{fault['rule']}: {fault['text']}")
-        for frame in fault["frames"]:
-            typer.echo(lines[frame])
-    _tell("What the checker says of it, which has not seen the truth:")
-    _check(capture)
-    _tell(f"Now try:  topicshark check {capture}")
-    _tell(f"          wireshark -X lua_script:dissector.lua {capture}")
+    return told
 
 
-def _check(capture: Path) -> None:
-    """The verdicts, one line for each rule that is broken."""
-    from spark_analysis.check import check
+@contextmanager
+def _on_spark() -> Iterator[Any]:
+    from spark_analysis.spark_session import open_session
 
-    for session in check([str(capture)], engine="local", summaries=False).sessions:
-        broken = [rule for rule in session.rules if rule.verdict == "fail"]
-        typer.echo(f"{session.dialect}: {session.verdict}, {session.datagrams} datagrams")
-        for rule in broken:
-            first = next(one for one in session.findings if one.rule == rule.id)
-            typer.echo(f"  {rule.id} {rule.failed} times; frame {first.frame}: {first.text}")
+    with open_session() as spark:
+        typer.echo(f"[2/{STEPS}] Spark {spark.version} runs on {spark.sparkContext.defaultParallelism} cores", err=True)
+        yield spark
 
 
-def _tell(text: str) -> None:
-    typer.echo(text, err=True)
+def _ingest(spark: Any, capture: Path, messages: Path) -> None:
+    from spark_analysis.ingest import ingest
+
+    done = ingest(spark, [str(capture)], messages, stage=spark_stages(spark))
+    rows = sum(entry.decoded for entry in (*done.ingested, *done.skipped))
+    typer.echo(f"      {rows:,} messages", err=True)
+
+
+def _check(spark: Any, messages: Path) -> Any:
+    """From the Parquet, on the session that is there."""
+    from spark_analysis.check import Options, judge
+    from spark_analysis.checker.ingested import find_sources
+    from spark_analysis.engines import tasks_of
+    from spark_analysis.planning import wanted_dialects
+
+    options = Options(wanted_dialects(), limit=sys.maxsize)
+    return judge(find_sources([str(messages)]), options, False, tasks_of(spark, spark_stages(spark)))
+
+
+def _report(result: Any, messages: Path, page: Path) -> None:
+    from spark_analysis.checker.ingested import find_sources
+    from spark_analysis.planning import wanted_dialects
+    from spark_analysis.reports.html.page import html_page
+
+    page.write_text(html_page(result, find_sources([str(messages)]), wanted_dialects(), FINDINGS_OF_A_RULE))
+
+
+def _annotate(result: Any, capture: Path, annotated: Path) -> None:
+    from pcap_tools.capture.annotating import annotate_capture
+    from spark_analysis.planning import wanted_dialects
+    from spark_analysis.reports.packet_comments import packet_comments
+    from spark_analysis.roles import roles_of
+
+    findings = [finding for session in result.sessions for finding in session.findings]
+    annotate_capture(capture, annotated, packet_comments(findings), roles_of(str(capture), wanted_dialects()))
+
+
+def _compare(result: Any, truth: dict[str, Any]) -> None:
+    """Verdicts beside what was done, which the checker has not seen."""
+    done = Counter(fault["rule"] for fault in truth["faults"])
+    found: Counter[str] = Counter()
+    unsure: Counter[str] = Counter()
+    for session in result.sessions:
+        typer.echo(f"{session.dialect}: {session.verdict}, {session.datagrams:,} datagrams")
+        errors = [rule for rule in session.rules if rule.level == "error"]
+        found.update({rule.id: rule.failed for rule in errors if rule.failed})
+        unsure.update({rule.id: rule.inconclusive for rule in errors if rule.inconclusive})
+    typer.echo("")
+    typer.echo(f"{'rule broken':<20} {'done':>5} {'found':>6} {'cannot tell':>12}")
+    for rule in sorted(done.keys() | found.keys()):
+        typer.echo(f"{rule:<20} {done[rule]:>5} {found[rule]:>6} {unsure[rule]:>12}")
+
+
+def _where_to_look(folder: Path) -> None:
+    typer.echo("")
+    typer.echo(f"open in a browser:    {folder / 'report.html'}")
+    typer.echo(f"open in Wireshark:    wireshark -X lua_script:dissector.lua {folder / 'annotated.pcapng'}")
+    typer.echo(f"judge it yourself:    topicshark check {folder / 'building.pcap'}")
+    typer.echo("and then your own:    topicshark report your-capture.pcap")
