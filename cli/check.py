@@ -2,6 +2,7 @@
 
 import json
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,10 +18,11 @@ from cli.checking import (
     Merge,
     Ports,
     Sources,
-    exit_code,
     run_check,
+    verdict_code,
 )
 from cli.exit_codes import ExitCode
+from cli.grading import run_grading
 
 app = new_app()
 
@@ -29,9 +31,11 @@ IN_ALL, OF_A_RULE = 1_000, 20  # findings shown to programs, and to people
 
 class Format(StrEnum):
     TEXT = "text"
+    CSV = "csv"
     JSON = "json"
     JUNIT = "junit"
     SARIF = "sarif"
+    HTML = "html"
 
 
 def list_rules(wanted: bool) -> None:
@@ -55,10 +59,20 @@ def check(
     rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Only this rule (may be repeated).")] = None,
     output: Annotated[Format, typer.Option("--format", help="For people, programs, CI servers.")] = Format.TEXT,
     limit: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Findings shown: of a rule in text (20), in all else (1000).")
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="Findings shown: of a rule in text (20) and html (10), in all else (1000)."
+        ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name rules that nothing put to the test.")] = False,
     master: Master = None,
+    by_directory: Annotated[
+        bool,
+        typer.Option("--by-directory", help="Each folder in SOURCE is a submission: one row each (docs/grading.md)."),
+    ] = False,
+    to: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="With --by-directory: write it there.")
+    ] = None,
     _list_rules: Annotated[
         bool, typer.Option("--list-rules", callback=list_rules, is_eager=True, help="Print all rules and exit.")
     ] = False,
@@ -71,10 +85,32 @@ def check(
     chosen = _known(rule or [])
     most = limit if limit is not None else OF_A_RULE if output is Format.TEXT else IN_ALL
     asked = Asked(sources, dialect, port, broker, merge, engine, master)
+    if by_directory:
+        raise typer.Exit(run_grading(asked, chosen, output.value, limit if limit is not None else IN_ALL, to))
+    _refuse_without_directories(output, to)
+    if output is Format.HTML:
+        raise typer.Exit(_print_page(asked, chosen, limit))
     result = run_check(asked, chosen, most * _rules() if output is Format.TEXT else most)
     _print(result, output, most, verbose)
-    is_broken = any(session.verdict == "fail" for session in result.sessions)
-    raise typer.Exit(ExitCode.FINDINGS if is_broken else exit_code(result))
+    raise typer.Exit(verdict_code(result))
+
+
+def _print_page(asked: Asked, rules: tuple[str, ...], limit: int | None) -> ExitCode:
+    """What `topicshark report` writes."""
+    from cli.report import OF_A_RULE, report_page, report_result
+
+    most = limit if limit is not None else OF_A_RULE
+    result = report_result(asked, rules, most)
+    typer.echo(report_page(asked, result, most), nl=False)
+    return verdict_code(result)
+
+
+def _refuse_without_directories(output: Format, to: Path | None) -> None:
+    from pcap_tools.errors import UsageError
+
+    if output is Format.CSV or to is not None:
+        name = "-o" if to is not None else "--format csv"
+        raise UsageError(f"{name} goes with --by-directory, which judges a folder of submissions")
 
 
 def _rules() -> int:

@@ -1,4 +1,4 @@
-"""What `check`, `timing` and `fanout` share: options, the run of the checker, what they say on stderr, exit codes."""
+"""What `check`, `report`, `timing` and `fanout` share: options, the run of the checker, what is told, exit codes."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +12,7 @@ from cli.without_pandas import spare_pandas
 
 Sources = Annotated[
     list[str],
-    typer.Argument(metavar="SOURCE...", help="Captures (pcap or pcapng, also gzipped), folders, globs, URIs, Parquet."),
+    typer.Argument(metavar="SOURCE", help="Captures (pcap or pcapng, also gzipped), folders, globs, URIs, Parquet."),
 ]
 DialectNames = Annotated[
     list[str] | None,
@@ -92,3 +92,9 @@ def exit_code(result: Any) -> ExitCode:
     if not was_judged(result):
         return ExitCode.UNREADABLE
     return ExitCode.PARTIAL if result.partial or result.failed else ExitCode.CLEAN
+
+
+def verdict_code(result: Any) -> ExitCode:
+    """The same where rules are judged: a broken one of level error goes first."""
+    is_broken = any(session.verdict == "fail" for session in result.sessions)
+    return ExitCode.FINDINGS if is_broken else exit_code(result)

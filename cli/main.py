@@ -16,6 +16,7 @@ from cli.app import new_app
 from cli.exit_codes import ExitCode
 
 COMMANDS = {
+    "annotate": "Write a capture again with its findings as packet comments, for Wireshark.",
     "broker": "Run a broker that does it right, of any dialect.",
     "check": "Check captures against the rules of their protocol.",
     "decode": "Decode the datagrams of captures, one line each, without Spark.",
@@ -29,6 +30,7 @@ COMMANDS = {
     "lab": "Run a scenario with every node at its own address, and record it.",
     "play": "Play a sensor, actuator, dashboard or window, or a node that does both.",
     "publish": "Publish a message, resent until it is acknowledged.",
+    "report": "Write what is wrong with the traffic in captures as one HTML page.",
     "subscribe": "Subscribe to a filter and print what comes.",
     "timing": "Tell how long acknowledgements and forwards take, and which never came.",
 }

@@ -20,7 +20,7 @@ from pcap_tools.columnar.feeds import is_gzip
 from pcap_tools.columnar.formats import read_facts
 from pcap_tools.columnar.learning import find_dialects
 from pcap_tools.columnar.reading import read_batches, read_file
-from pcap_tools.columnar.sources import ByteSource, open_bytes
+from pcap_tools.columnar.sources import ByteSource, open_bytes, read_at
 from pcap_tools.columnar.splits import plan_splits
 from pcap_tools.columnar.state import Split
 from pcap_tools.detect import Detector, Routes
@@ -100,10 +100,8 @@ def _unsaid(about: object) -> None:
 
 def _check_head(data: ByteSource) -> None:
     """Better no query than one that fails in a task: raises `CaptureError` if the first bytes are of no capture."""
-    head = bytearray(_HEAD)
-    size = data.read_into(0, memoryview(head))
     try:
-        read_facts(data.name, bytes(head[:size]), "")
+        read_facts(data.name, read_at(data, 0, _HEAD), "")
     except Corrupt:
         return  # damage, which the reading tells
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pcap_tools.capture.damage import Damage
 from pcap_tools.columnar.learning import find_dialects
 from pcap_tools.columnar.reading import read_file
-from pcap_tools.columnar.sources import ByteSource, open_bytes
+from pcap_tools.columnar.sources import ByteSource, open_bytes, read_at
 from pcap_tools.columnar.splits import plan_splits
 from pcap_tools.columnar.state import Split
 from pcap_tools.decoding import LEARN_DATAGRAMS
@@ -89,6 +89,5 @@ def _unsaid(about: object) -> None:
 def _fingerprint(data: ByteSource) -> str:
     digest = hashlib.sha256(data.size.to_bytes(8, "big"))
     for offset in (0, max(data.size - _EDGE, 0)):
-        edge = memoryview(bytearray(min(_EDGE, data.size)))
-        digest.update(edge[: data.read_into(offset, edge)])
+        digest.update(read_at(data, offset, min(_EDGE, data.size)))
     return digest.hexdigest()

@@ -77,7 +77,7 @@ class Sources:
         if any(is_remote(capture) for capture in self.captures):
             return None
         entries = [entry for folder in self.folders for found in folder.sessions.values() for entry in found]
-        return sum(Path(one).stat().st_size for one in self.captures) + sum(entry.size for entry in entries)
+        return sum(map(_size, self.captures)) + sum(entry.size for entry in entries)
 
 
 def find_sources(sources: Sequence[str]) -> Sources:
@@ -90,6 +90,14 @@ def find_sources(sources: Sequence[str]) -> Sources:
         if not folder.sessions:
             raise TopicsharkError(f"{folder.path}: nothing was ingested into it")
     return found
+
+
+def _size(capture: str) -> int:
+    """Why one cannot be read is told when that is tried."""
+    try:
+        return os.path.getsize(capture)
+    except OSError:
+        return 0
 
 
 def check_merge(sources: Sources) -> None:

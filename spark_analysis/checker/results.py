@@ -45,6 +45,11 @@ class Finding:
     topic: str | None
     text: str
 
+    def _repr_html_(self) -> str:
+        from ..reports.notebook import finding_html
+
+        return finding_html(self)
+
 
 @dataclass
 class SessionResult:
@@ -70,6 +75,11 @@ class SessionResult:
             return FAIL
         return INCONCLUSIVE if INCONCLUSIVE in errors or not self.brokers else PASS
 
+    def _repr_html_(self) -> str:
+        from ..reports.notebook import session_html
+
+        return session_html(self)
+
 
 @dataclass
 class CheckResult:
@@ -78,6 +88,11 @@ class CheckResult:
     sessions: list[SessionResult] = field(default_factory=list)
     partial: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        from ..reports.notebook import check_html
+
+        return check_html(self)
 
 
 def verdicts(counts: Counts, dialect: Dialect, wanted: Iterable[str] = ()) -> list[RuleVerdict]:

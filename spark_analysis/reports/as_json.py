@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,13 @@ MOST_FINDINGS = 1_000
 
 def check_object(result: CheckResult, most: int = MOST_FINDINGS) -> dict[str, Any]:
     """``most`` findings in all; ``findings_total`` says of each session how many there are."""
-    sessions = []
-    for session in result.sessions:
+    return whole_object(result, session_objects(result.sessions, most))
+
+
+def session_objects(sessions: Iterable[SessionResult], most: int) -> list[dict[str, Any]]:
+    """With ``most`` findings in all of them."""
+    objects = []
+    for session in sessions:
         findings = [_finding(finding) for finding in session.findings[:most]]
         most -= len(findings)
         judged = {
@@ -27,8 +33,8 @@ def check_object(result: CheckResult, most: int = MOST_FINDINGS) -> dict[str, An
             "findings": findings,
             "findings_total": session.findings_total,
         }
-        sessions.append(named(session) | judged)
-    return whole_object(result, sessions)
+        objects.append(named(session) | judged)
+    return objects
 
 
 def named(session: SessionResult) -> dict[str, Any]:

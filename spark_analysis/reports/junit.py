@@ -6,12 +6,15 @@ was found. What the capture cannot tell, or gave no occasion for, is skipped.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ..checker.rules import RULES
 from .as_json import troubles
 from .safe_text import shown
+from .whose import whose
 
 if TYPE_CHECKING:
     from ..checker.results import CheckResult, Finding, RuleVerdict, SessionResult
@@ -19,34 +22,65 @@ if TYPE_CHECKING:
 MOST_FINDINGS = 1_000  # in all
 
 
+@dataclass(frozen=True)
+class Suite:
+    """``lost``: sentences about what could not be read, which is an error of the run and not of a rule."""
+
+    name: str
+    sessions: Sequence[SessionResult] = ()
+    lost: Sequence[str] = ()
+
+
 def junit_text(result: CheckResult, most: int = MOST_FINDINGS) -> str:
-    root = Element("testsuites", name="topicshark check")
-    for session in result.sessions:
-        findings = session.findings[:most]
-        most -= len(findings)
-        _suite(root, session, findings)
+    suites = [Suite(session.name, [session]) for session in result.sessions]
     if lost := troubles(result):
-        _unread(root, lost)
-    for count in ("tests", "failures", "errors", "skipped"):
+        suites.append(Suite("input", lost=lost))
+    return suites_text(suites, most)
+
+
+def suites_text(suites: Iterable[Suite], most: int = MOST_FINDINGS) -> str:
+    """A file of these suites."""
+    root = Element("testsuites", name="topicshark check")
+    for suite in suites:
+        most -= _add(root, suite, most)
+    for count in ("tests", "failures", "errors"):  # Jenkins' schema has no `skipped` here
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
     indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(root: Element, session: SessionResult, findings: list[Finding]) -> None:
-    suite = SubElement(root, "testsuite", name=shown(session.name))
-    properties = SubElement(suite, "properties")
-    told = {"captures": ", ".join(session.captures), "dialect": session.dialect, "broker": ", ".join(session.brokers)}
-    for name, value in (told | {"datagrams": str(session.datagrams), "verdict": session.verdict}).items():
-        SubElement(properties, "property", name=name, value=shown(value))
-    for rule in session.rules:
-        case = SubElement(suite, "testcase", classname=shown(session.name), name=shown(rule.id))
-        _case(case, rule, [finding for finding in findings if finding.rule == rule.id])
-    counts = {name: len(suite.findall(f"testcase/{name}")) for name in ("failure", "skipped")}
-    suite.set("tests", str(len(session.rules)))
-    suite.set("failures", str(counts["failure"]))
-    suite.set("skipped", str(counts["skipped"]))
-    suite.set("errors", "0")
+def _add(root: Element, suite: Suite, most: int) -> int:
+    """How many findings are in it, at most ``most``."""
+    element = SubElement(root, "testsuite", name=shown(suite.name))
+    if suite.sessions:
+        _properties(element, suite.sessions)
+    used = 0
+    for session in suite.sessions:
+        findings = session.findings[: most - used]
+        used += len(findings)
+        for rule in session.rules:
+            case = SubElement(element, "testcase", classname=shown(session.name), name=shown(rule.id))
+            _case(case, rule, [finding for finding in findings if finding.rule == rule.id])
+    for number, sentence in enumerate(suite.lost, start=1):
+        case = SubElement(element, "testcase", classname=shown(suite.name), name=f"input {number}")
+        SubElement(case, "error", type="partial", message=shown(sentence))
+    element.set("tests", str(len(element.findall("testcase"))))
+    for count, of_case in (("failures", "failure"), ("skipped", "skipped"), ("errors", "error")):
+        element.set(count, str(len(element.findall(f"testcase/{of_case}"))))
+    return used
+
+
+def _properties(element: Element, sessions: Sequence[SessionResult]) -> None:
+    properties = SubElement(element, "properties")
+    told = {
+        "captures": [capture for session in sessions for capture in session.captures],
+        "dialect": [session.dialect for session in sessions],
+        "broker": [broker for session in sessions for broker in session.brokers],
+        "datagrams": [str(sum(session.datagrams for session in sessions))],
+        "verdict": [session.verdict for session in sessions],
+    }
+    for name, values in told.items():
+        SubElement(properties, "property", name=name, value=shown(", ".join(dict.fromkeys(values))))
 
 
 def _case(case: Element, rule: RuleVerdict, findings: list[Finding]) -> None:
@@ -64,14 +98,5 @@ def _case(case: Element, rule: RuleVerdict, findings: list[Finding]) -> None:
 
 def _line(finding: Finding) -> str:
     frames = ", ".join(str(frame) for frame in (finding.frame, *finding.related))
-    return f"{finding.verdict} {finding.level}: {shown(finding.capture)} frames {frames}: {shown(finding.text)}"
-
-
-def _unread(root: Element, lost: list[str]) -> None:
-    """What could not be read is an error of the run, not of a rule."""
-    suite = SubElement(root, "testsuite", name="input", tests=str(len(lost)), errors=str(len(lost)))
-    suite.set("failures", "0")
-    suite.set("skipped", "0")
-    for number, sentence in enumerate(lost, start=1):
-        case = SubElement(suite, "testcase", classname="input", name=f"input {number}")
-        SubElement(case, "error", type="partial", message=shown(sentence))
+    what = f"{shown(finding.text)}{whose(finding)}"
+    return f"{finding.verdict} {finding.level}: {shown(finding.capture)} frames {frames}: {what}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .columns import aligned
 from .display_filter import frames_filter, traffic_filter
 from .safe_text import shown
+from .whose import whose
 
 if TYPE_CHECKING:
     from ..checker.results import CheckResult, Finding, RuleVerdict, SessionResult
@@ -94,11 +95,9 @@ def _finding(finding: Finding, session: SessionResult) -> str:
     """``frame 123  A-MISSING  PUBLISH home/x is never acknowledged [10.0.0.2:50000] (frames 130, 140)``."""
     where = f"{shown(basename(finding.capture))} " if len(session.captures) > 1 else ""
     mark = " (cannot tell)" if finding.verdict != "fail" else "" if finding.level == "error" else f" ({finding.level})"
-    about = [shown(name) for name in (finding.topic, finding.client) if name and shown(name) not in shown(finding.text)]
-    whose = f" [{', '.join(about)}]" if about else ""
     frames = ", ".join(str(frame) for frame in finding.related)
     related = f" (frame{'s' if len(finding.related) > 1 else ''} {frames})" if frames else ""
-    return f"{where}frame {finding.frame}  {shown(finding.rule)}{mark}  {shown(finding.text)}{whose}{related}"
+    return f"{where}frame {finding.frame}  {shown(finding.rule)}{mark}  {shown(finding.text)}{whose(finding)}{related}"
 
 
 def _filters(findings: Sequence[Finding], session: SessionResult) -> Iterator[str]:

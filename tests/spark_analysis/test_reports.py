@@ -157,7 +157,7 @@ def test_junit_has_a_case_for_each_rule() -> None:
     assert failure is not None
     assert failure.get("message") == f"{RULES['A-MISSING'].sentence} Broken 3 of 120 times."
     assert failure.text == (
-        "fail error: /captures/run 1.pcap frames 123, 130, 140: PUBLISH home/x is never acknowledged"
+        "fail error: /captures/run 1.pcap frames 123, 130, 140: PUBLISH home/x is never acknowledged [10.0.0.2:50000]"
     )
     assert cases["A-CLIENT-MISSING"].find("failure") is None
     assert "warning" in (cases["A-CLIENT-MISSING"].findtext("system-out") or "")
@@ -171,7 +171,7 @@ def test_junit_has_a_case_for_each_rule() -> None:
     assert suite is not None
     counts = [suite.get(name) for name in ("name", "tests", "failures", "errors", "skipped")]
     assert counts == ["run", "6", "1", "0", "3"]
-    assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["6", "1", "0", "3"]
+    assert [root.get(name) for name in ("tests", "failures", "errors")] == ["6", "1", "0"]
 
 
 def test_junit_tells_of_captures_that_could_not_be_read() -> None:

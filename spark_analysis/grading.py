@@ -1,0 +1,247 @@
+"""One row for each submission of a class: what was judged, how it ended, what was wrong with it.
+
+>>> grades = grade(find_submissions(["submissions/"]).submissions)      # doctest: +SKIP
+>>> [(one.submission, one.verdict) for one in grades]                   # doctest: +SKIP
+[('anna', 'pass'), ('bert', 'fail'), ('carla', 'unreadable')]
+
+A submission is one job: it has its own dialect, its own sessions and its own troubles, and none stops the others. So
+200 of them are one run, in this process or as tasks of one Spark session; only a very large one is cut into parts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from pcap_tools.dialect import load_dialect
+from pcap_tools.errors import TopicsharkError, UsageError
+from pcap_tools.escaping import escape_text
+
+from .capture_parts import Dialects
+from .check import SMALL_BYTES, Options, check, judge
+from .checker.ingested import Sources
+from .checker.results import FAIL, INCONCLUSIVE, PASS, CheckResult, Finding, SessionResult
+from .engines import Stage, on_spark
+from .planning import wanted_dialects
+from .reports.as_json import troubles
+from .reports.safe_text import shown
+from .submissions import Submission
+
+NOTHING, UNREADABLE = "nothing to judge", "unreadable"
+VERDICTS = (PASS, FAIL, INCONCLUSIVE, NOTHING, UNREADABLE)
+LARGE_BYTES = 512 << 20  # a submission that is not left to one task
+BUNDLE, BUNDLE_BYTES = 8, 16 << 20  # submissions that one task does
+LEVELS = ("error", "warning", "note")
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A rule that a submission breaks, and how often in all its sessions."""
+
+    id: str
+    level: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Grade:
+    """One submission. Its sessions are named after it (``anna/run``); ``problems`` name files from its folder."""
+
+    submission: str
+    folder: str
+    captures: int
+    dialects: tuple[str, ...] = ()
+    sessions: tuple[SessionResult, ...] = ()
+    problems: tuple[str, ...] = ()
+    unread: bool = False  # a capture, or the dialect file, could not be read at all
+
+    @property
+    def datagrams(self) -> int:
+        return sum(session.datagrams for session in self.sessions)
+
+    @property
+    def verdict(self) -> str:
+        """The worst of its sessions. What holds no datagram of its dialect is never a pass."""
+        if not self.datagrams:
+            return UNREADABLE if self.unread else NOTHING
+        found = {session.verdict for session in self.sessions}
+        return next(verdict for verdict in (FAIL, INCONCLUSIVE, PASS) if verdict in found)
+
+    @property
+    def broken(self) -> list[Broken]:
+        """Worst level first, then as in the catalogue."""
+        counts: dict[tuple[str, str], int] = {}
+        for session in self.sessions:
+            for rule in session.rules:
+                if rule.verdict == FAIL:
+                    counts[rule.id, rule.level] = counts.get((rule.id, rule.level), 0) + rule.failed
+        found = [Broken(rule, level, count) for (rule, level), count in counts.items()]
+        return sorted(found, key=lambda one: LEVELS.index(one.level))
+
+    @property
+    def errors(self) -> int:
+        """How many rules of level error are broken."""
+        return len({one.id for one in self.broken if one.level == "error"})
+
+    @property
+    def first(self) -> Finding | None:
+        """The first of the worst findings: what to look at before all else."""
+        found = [finding for session in self.sessions for finding in session.findings]
+        return min(found, key=lambda one: (one.verdict != FAIL, LEVELS.index(one.level)), default=None)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How all submissions are judged. ``dialects``: of those that bring none; if they are named, of all."""
+
+    dialects: Dialects = field(default_factory=wanted_dialects)
+    brokers: tuple[str, ...] = ()
+    merge: bool = False
+    rules: tuple[str, ...] = ()
+    limit: int = 100
+
+
+def grade(
+    submissions: Sequence[Submission],
+    wish: Wish | None = None,
+    *,
+    engine: str = "auto",
+    master: str | None = None,
+    stage: Callable[[object], Stage] | None = None,
+    told: Callable[[int, int], None] | None = None,
+) -> list[Grade]:
+    """A grade for each, in their order. ``told`` hears after each submission how many of how many are done, ``stage``
+    is as for `check`."""
+    if engine not in ("auto", "local", "spark"):
+        raise UsageError(f"--engine is auto, local or spark, not {engine!r}")
+    wish = wish or Wish()
+    if engine == "local" or (engine == "auto" and sum(map(_size, submissions)) <= SMALL_BYTES):
+        grades = []
+        for number, one in enumerate(submissions, start=1):
+            grades.append(_grade(wish, one))
+            if told:
+                told(number, len(submissions))
+        return grades
+    return _grade_on_spark(submissions, wish, master, stage)
+
+
+def _grade_on_spark(
+    submissions: Sequence[Submission], wish: Wish, master: str | None, stage: Callable[[object], Stage] | None
+) -> list[Grade]:
+    """Some in each task; then those that are large, one after the other, each in tasks of its own."""
+    large = {one.folder for one in submissions if _size(one) > LARGE_BYTES}
+    with on_spark(master, stage) as run:
+        small = [one for one in submissions if one.folder not in large]
+        found = run(partial(_grade_all, wish), _bundles(small), "grade")
+        grades = {one.folder: one for bundle in found for one in bundle}
+
+        def in_parts(captures: Sequence[str], dialects: Dialects) -> CheckResult:
+            options = Options(dialects, wish.brokers, wish.rules, wish.limit, summaries=False)
+            return judge(Sources(tuple(captures)), options, wish.merge, run)
+
+        grades |= {one.folder: _grade(wish, one, in_parts) for one in submissions if one.folder in large}
+    return [grades[one.folder] for one in submissions]
+
+
+def _bundles(submissions: Sequence[Submission]) -> list[list[Submission]]:
+    """What one task does: starting it takes as long as judging a small submission."""
+    bundles: list[list[Submission]] = []
+    size = 0
+    for one in submissions:
+        size += _size(one)
+        if not bundles or size > BUNDLE_BYTES or len(bundles[-1]) == BUNDLE:
+            bundles.append([])
+            size = _size(one)
+        bundles[-1].append(one)
+    return bundles
+
+
+def _grade_all(wish: Wish, submissions: Sequence[Submission]) -> list[Grade]:
+    """In a task."""
+    return [_grade(wish, one) for one in submissions]
+
+
+def _size(submission: Submission) -> int:
+    sizes = 0
+    for capture in submission.captures:
+        try:
+            sizes += os.stat(capture).st_size
+        except OSError:  # told when it is read
+            continue
+    return sizes
+
+
+# -- one submission -----------------------------------------------------------------------------------------------
+
+
+Check = Callable[[Sequence[str], Dialects], CheckResult]
+
+
+def _grade(wish: Wish, submission: Submission, checked: Check | None = None) -> Grade:
+    """In a task, or here. Whatever a submission holds ends in its row."""
+    row = Grade(submission.name, submission.folder, len(submission.captures), problems=tuple(submission.problems))
+    try:
+        dialects = _dialects(wish, submission)
+        row = replace(row, dialects=tuple(one.name for one in dialects.wanted) if dialects.named else ())
+        if not submission.captures:
+            return _with_problems(
+                row, ["no captures in it; expected names like *.pcap, *.pcapng or *.cap, also with .gz"]
+            )
+        result = (checked or partial(_check_here, wish))(submission.captures, dialects)
+    except UsageError:  # of the command line: the same for all
+        raise
+    except TopicsharkError as error:
+        return _with_problems(replace(row, unread=True), str(error).splitlines())
+    except Exception as error:  # a defect of ours, on one submission: the others must not suffer, and it is told
+        return _with_problems(replace(row, unread=True), [f"could not be judged: {type(error).__name__}: {error}"])
+    return _judged(row, submission, dialects, result)
+
+
+def _check_here(wish: Wish, captures: Sequence[str], dialects: Dialects) -> CheckResult:
+    return check(
+        captures,
+        dialects=dialects,
+        brokers=wish.brokers,
+        merge=wish.merge,
+        engine="local",
+        rules=wish.rules,
+        limit=wish.limit,
+        summaries=False,
+    )
+
+
+def _dialects(wish: Wish, submission: Submission) -> Dialects:
+    """Its own dialect, unless the user has named one for all."""
+    if wish.dialects.named or not submission.dialect_files:
+        return wish.dialects
+    if len(submission.dialect_files) > 1:
+        names = ", ".join(os.path.relpath(path, submission.folder) for path in submission.dialect_files)
+        raise TopicsharkError(f"several dialect files ({names}): name the one that counts dialect.toml")
+    return Dialects((load_dialect(submission.dialect_files[0]),), named=True)
+
+
+def _judged(row: Grade, submission: Submission, dialects: Dialects, result: CheckResult) -> Grade:
+    told = {capture for session in result.sessions for capture in session.captures}.union(result.failed)
+    silent = [one for one in submission.captures if told.isdisjoint((one, escape_text(one)))]
+    sought = f"in {dialects.wanted[0].name}" if len(dialects.wanted) == 1 else "in a known dialect"
+    problems = [*troubles(result), *(f"{escape_text(one)}: no datagram {sought}" for one in silent)]
+    sessions = [replace(one, name=f"{row.submission}/{one.name}") for one in result.sessions]
+    names = dict.fromkeys(one.dialect for one in sessions) or row.dialects
+    row = replace(row, sessions=tuple(sessions), dialects=tuple(names), unread=bool(result.failed))
+    return _with_problems(row, problems)
+
+
+def _with_problems(row: Grade, sentences: Sequence[str]) -> Grade:
+    """Safe to print, and without the path that all of a submission's files have in common."""
+    texts = [shown(sentence) for sentence in (*row.problems, *sentences)]
+    for folder in {row.folder, escape_text(row.folder)}:
+        texts = [text.replace(f"{shown(folder)}{os.sep}", "") for text in texts]
+    return replace(row, problems=tuple(dict.fromkeys(texts)))
+
+
+def as_check_result(grades: Sequence[Grade]) -> CheckResult:
+    """All sessions and troubles, for reports that know nothing of submissions."""
+    sessions = [session for one in grades for session in one.sessions]
+    return CheckResult(sessions, [f"{one.submission}: {problem}" for one in grades for problem in one.problems])

@@ -1,0 +1,157 @@
+"""The messages around findings, read again from captures or ingested folders: what a sequence diagram shows.
+
+>>> near = frames_near(find_sources(["run.pcap"]), dialects, result.sessions[0].findings[:5])   # doctest: +SKIP
+>>> [(row["frame"], row["message"]) for row in near[0]]                                         # doctest: +SKIP
+[(7, 'PUBLISH'), (8, 'PUBLISH'), (9, 'ACK')]
+
+Of a large capture only the splits that hold a wanted frame are read, in small batches, and only batches that hold one
+are decoded: memory is bounded whatever the size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from pcap_tools.columnar.decoder import Decoder
+from pcap_tools.columnar.reading import read_batches
+from pcap_tools.columnar.schema import schema_of
+from pcap_tools.columnar.state import Split
+from pcap_tools.errors import TopicsharkError
+from pcap_tools.escaping import escape_text
+
+from .capture_parts import Dialects
+from .checker.events import endpoint_text
+from .checker.ingested import Sources
+from .checker.results import Finding
+from .planning import plan_capture
+
+Row = dict[str, Any]
+MOST_ROWS = 12  # around one finding
+MOST_RELATED = 8  # of them
+MOST_OTHERS = 6
+NEAR_FRAMES = 1_000  # on each side
+NEAR_NS = 2_000_000_000
+_SPLIT_BYTES, _BATCH_ROWS = 16 << 20, 4_096
+_COLUMNS = (
+    *("frame", "time_ns", "src", "sport", "dst", "dport", "dialect", "message", "meaning", "topic", "filter"),
+    *("retain", "payload", "error", "copy_of"),
+)
+_SCHEMA = schema_of(frozenset(_COLUMNS), plain=True)
+Stretches = NDArray[np.int64]  # rows of first and last frame, in order, apart from each other
+
+
+def frames_near(
+    sources: Sources, dialects: Dialects, findings: Sequence[Finding], brokers: Collection[str] = ()
+) -> list[list[Row]]:
+    """For each finding the messages of its frames and of the same client or topic nearby, in the order of frames.
+
+    Empty where a capture can no longer be read.
+    """
+    by_capture: dict[str, list[int]] = {}
+    for at, finding in enumerate(findings):
+        by_capture.setdefault(finding.capture, []).append(at)
+    found: list[list[Row]] = [[] for _ in findings]
+    for capture, places in by_capture.items():
+        wanted = _stretches([findings[at] for at in places])
+        try:
+            rows = pa.Table.from_batches(_rows(sources, dialects, capture, wanted), _SCHEMA).to_pylist()
+        except TopicsharkError:
+            continue  # the check has told what there is to tell
+        ended = [_with_ends(row) for row in rows]
+        for at in places:
+            found[at] = chosen(ended, findings[at], brokers)
+    return found
+
+
+def chosen(rows: Sequence[Row], finding: Finding, brokers: Collection[str] = ()) -> list[Row]:
+    """The finding's own frames, then of the same clients or topics those that are nearest, up to `MOST_ROWS`."""
+    own = {finding.frame, *finding.related[:MOST_RELATED]}
+    told = [row for row in rows if row["frame"] in own]
+    topics = {finding.topic, *(row["topic"] for row in told)} - {None}
+    clients = {finding.client, *(row[end] for row in told for end in ("source", "target"))} - {None, *brokers}
+
+    def is_near(row: Row) -> bool:
+        is_same = row["topic"] in topics or row["source"] in clients or row["target"] in clients
+        return is_same and row["copy_of"] is None and abs(row["time_ns"] - finding.time_ns) <= NEAR_NS
+
+    others = sorted(
+        (row for row in rows if row["frame"] not in own and is_near(row)),
+        key=lambda row: (abs(row["frame"] - finding.frame), row["frame"]),
+    )
+    room = max(0, min(MOST_OTHERS, MOST_ROWS - len(told)))
+    return sorted([*told, *others[:room]], key=lambda row: (row["time_ns"], row["frame"]))
+
+
+def _with_ends(row: Row) -> Row:
+    source, target = endpoint_text(row["src"], row["sport"]), endpoint_text(row["dst"], row["dport"])
+    return row | {"source": source, "target": target}
+
+
+def _stretches(findings: Iterable[Finding]) -> Stretches:
+    """Frames that are wanted of one capture."""
+    ends = [(one.frame - NEAR_FRAMES, one.frame + NEAR_FRAMES) for one in findings]
+    ends += [(frame, frame) for one in findings for frame in one.related[:MOST_RELATED]]
+    merged: list[list[int]] = []
+    for low, high in sorted(ends):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1][1] = max(merged[-1][1], high)
+        else:
+            merged.append([low, high])
+    return np.array(merged, np.int64)
+
+
+def _is_wanted(frames: NDArray[np.int64], wanted: Stretches) -> NDArray[np.bool_]:
+    at = np.searchsorted(wanted[:, 0], frames, side="right") - 1
+    inside: NDArray[np.bool_] = (at >= 0) & (frames <= wanted[np.maximum(at, 0), 1])
+    return inside
+
+
+def _rows(sources: Sources, dialects: Dialects, capture: str, wanted: Stretches) -> Iterator[pa.RecordBatch]:
+    """From wherever the capture's messages are."""
+    for path in sources.captures:
+        if escape_text(path) == capture:
+            yield from _of_capture(path, dialects, wanted)
+            return
+    for folder in sources.folders:
+        for entries in folder.sessions.values():
+            for entry in entries:
+                if escape_text(entry.uri) == capture:
+                    for file in folder.files(entry):
+                        yield from _of_file(file, wanted)
+                    return
+
+
+def _of_capture(path: str, dialects: Dialects, wanted: Stretches) -> Iterator[pa.RecordBatch]:
+    plan = plan_capture(path, dialects, _SPLIT_BYTES)
+    ends = [*(split.first_frame - 1 for split in plan.splits[1:]), 1 << 62]
+    for split, last in zip(plan.splits, ends, strict=True):
+        if np.any((wanted[:, 0] <= last) & (wanted[:, 1] >= split.first_frame)):
+            decoder = Decoder(dialects.wanted, plan.routes, _COLUMNS, plain=True)  # good for one reading
+            yield from _of_split(split, decoder, wanted)
+
+
+def _of_split(split: Split, decoder: Decoder, wanted: Stretches) -> Iterator[pa.RecordBatch]:
+    """Damage has been told by the check."""
+    for batch in read_batches(split, _BATCH_ROWS, lambda damage: None, lambda text: None):
+        frames = batch.frame[: batch.count]
+        if frames[0] > wanted[-1, 1]:
+            return
+        if _is_wanted(frames, wanted).any():
+            rows = decoder.decode(batch)
+            yield rows.filter(pa.array(_is_wanted(rows.column("frame").to_numpy(), wanted)))
+
+
+def _of_file(path: str, wanted: Stretches) -> Iterator[pa.RecordBatch]:
+    """Row groups without a wanted frame are not read."""
+    stretches = [[("frame", ">=", low), ("frame", "<=", high)] for low, high in wanted.tolist()]
+    try:
+        table = pq.read_table(path, columns=list(_COLUMNS), filters=stretches, partitioning=None)
+    except (OSError, pa.ArrowException) as error:
+        raise TopicsharkError(f"{path}: cannot be read: {error}") from error
+    yield from table.select(_SCHEMA.names).cast(_SCHEMA).to_batches()

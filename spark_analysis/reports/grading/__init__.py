@@ -1,0 +1,1 @@
+"""Grades of a class for people, spreadsheets and programs. Each file makes one of them; they share ``cells``."""
