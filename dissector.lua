@@ -3051,7 +3051,7 @@ end
 -- Under which topic the broker files a message, all names of it, and the content by which its forwards are known.
 local function topic_of(session, dialect, m, client, is_publish)
     local layout = m.layout
-    if layout.has_plain_topic then
+    if layout.has_plain_topic and m.topic then -- it may be absent, where it is optional
         return m.topic, nil, m.content
     elseif layout.has_number_topic then
         local names = names_of(session, dialect, client)[m.number]
@@ -3288,12 +3288,18 @@ local function gather(dialect)
     return order
 end
 
+-- A dialect called like a common field, or `expert`: a name that no dialect can have keeps the two apart.
+local function prefix_of(dialect)
+    local is_taken = fields[dialect.name] or dialect.name == "expert"
+    return "pubsub." .. dialect.name .. (is_taken and "-dialect" or "")
+end
+
 local function define_own(dialect)
-    local taken = {}
-    dialect.own_field = ProtoField.none("pubsub." .. dialect.name, "Fields of " .. dialect.name)
+    local taken, prefix = {}, prefix_of(dialect)
+    dialect.own_field = ProtoField.none(prefix, "Fields of " .. dialect.name)
     fields["own " .. dialect.name] = dialect.own_field
     for _, entry in ipairs(gather(dialect)) do
-        local shape, abbr = entry.shape, "pubsub." .. dialect.name .. "." .. entry.name
+        local shape, abbr = entry.shape, prefix .. "." .. entry.name
         if taken[abbr] then -- text in one form, a number in another
             abbr = abbr .. "." .. shape.sort
         end
@@ -3405,7 +3411,27 @@ local find, sub, gsub, format, byte = string.find, string.sub, string.gsub, stri
 local ARROW = " \226\134\146 "
 local MOST_SHOWN = 60
 
--- Text from a packet: control characters and bytes that are no UTF-8 as \xNN, long texts cut.
+-- Characters that are not seen but act, in UTF-8: C1 controls and the soft hyphen, marks that change the direction of
+-- what follows, those that join or have no width, tags. Wireshark's columns show them as they are.
+local ACTING = {
+    "\194[\128-\159\173]",
+    "\216\156",
+    "\226\128[\139-\143\168-\174]",
+    "\226\129[\160-\175]",
+    "\239\187\191",
+    "\243\160[\128\129]",
+}
+
+local function acts(text)
+    for _, pattern in ipairs(ACTING) do
+        if find(text, pattern) then
+            return true
+        end
+    end
+    return false
+end
+
+-- Text from a packet: what acts, control characters and bytes that are no UTF-8 as \xNN, long texts cut.
 function ts.shown(text)
     if #text > MOST_SHOWN then
         text = sub(text, 1, MOST_SHOWN) .. "..."
@@ -3414,7 +3440,7 @@ function ts.shown(text)
     if last == #text then
         return text
     end
-    if charsets.is_readable(text) and not find(text, "[\t\n\11\12\r]") then
+    if charsets.is_readable(text) and not find(text, "[\t\n\11\12\r]") and not acts(text) then
         return text
     end
     return (gsub(text, "[^\32-\126]", function(char)
@@ -3723,6 +3749,12 @@ local function default_ports(dialect)
     return table.concat(list, ",")
 end
 
+-- The name of its preference; Wireshark takes none that begins with "pubsub".
+local function ports_preference(dialect)
+    local name = dialect.name
+    return name:find("^pubsub") and "ports_of_" .. name or name .. "_ports"
+end
+
 local choices = { { 1, "auto", 0 } }
 for place, dialect in ipairs(ts.dialects) do
     choices[#choices + 1] = { place + 1, dialect.name, place }
@@ -3730,7 +3762,7 @@ end
 proto.prefs.dialect =
     Pref.enum("Dialect", 0, "Decode all publish/subscribe traffic as this dialect", choices, false)
 for _, dialect in ipairs(ts.dialects) do
-    proto.prefs[dialect.name .. "_ports"] =
+    proto.prefs[ports_preference(dialect)] =
         Pref.range("UDP ports of " .. dialect.name, default_ports(dialect), dialect.title, 65535)
 end
 proto.prefs.heuristics = Pref.bool("Find the traffic on other ports", true, "Recognise dialects by their content")
@@ -3806,7 +3838,7 @@ end
 function settings.apply()
     settings.by_port = {}
     for _, dialect in ipairs(ts.dialects) do
-        claim(proto.prefs[dialect.name .. "_ports"], dialect)
+        claim(proto.prefs[ports_preference(dialect)], dialect)
     end
     claim(arguments.ports or "", arguments.dialect and ts.by_name[arguments.dialect])
     settings.only = ts.by_name[arguments.dialect] or ts.dialects[proto.prefs.dialect]

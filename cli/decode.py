@@ -46,7 +46,7 @@ class Look:
 
 @app.command(epilog="Examples: topicshark decode capture.pcap | tcpdump -w - udp | topicshark decode - --format jsonl")
 def decode(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="pcap or pcapng, also gzipped; - for stdin")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="pcap or pcapng, also gzipped; - for stdin")],
     dialect: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME|FILE.toml", help="Only this dialect (may be repeated); else it is detected."),

@@ -31,7 +31,7 @@ def list_dialects() -> None:
 
 @app.command(epilog="Example: topicshark dialects show colon")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME|FILE.toml")],
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="A built-in dialect, or a file.")],
     toml: Annotated[bool, typer.Option("--toml", help="The file itself, as a start for your own.")] = False,
 ) -> None:
     """A dialect's messages, field by field."""
@@ -53,7 +53,7 @@ def show(
 
 
 @app.command(epilog="Example: topicshark dialects check my.toml")
-def check(file: Annotated[str, typer.Argument(metavar="FILE.toml")]) -> None:
+def check(file: Annotated[str, typer.Argument(metavar="FILE.toml", help="The dialect file.")]) -> None:
     """Whether a dialect file is right; if not, what is wrong in which line."""
     from pcap_tools.dialect import load_dialect
 

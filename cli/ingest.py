@@ -18,7 +18,7 @@ EVIDENCE_SHOWN = 3
 def ingest(
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE...", help="Captures (pcap or pcapng, also gzipped), folders, globs, URIs."),
+        typer.Argument(metavar="SOURCE", help="Captures (pcap or pcapng, also gzipped), folders, globs, URIs."),
     ],
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where the messages go.")],
     dialect: Annotated[

@@ -13,9 +13,7 @@ app = new_app()
 
 @app.command(epilog="Example: topicshark subscribe 'home/*' --count 3 --timeout 10")
 def subscribe(
-    filter_text: Annotated[
-        str | None, typer.Argument(metavar="[FILTER]", help="Unless given, it is asked for.")
-    ] = None,
+    filter_text: Annotated[str | None, typer.Argument(metavar="FILTER", help="Unless given, it is asked for.")] = None,
     count: Annotated[int | None, typer.Option(min=1, help="End after so many messages.")] = None,
     timeout: Annotated[float | None, typer.Option(min=0, help="End after so many seconds.")] = None,
     unsubscribe: Annotated[bool, typer.Option("--unsubscribe", help="Unsubscribe before the end.")] = False,

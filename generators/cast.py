@@ -13,7 +13,7 @@ from typing import Protocol
 from generators.chance import Chance
 from generators.crossing import Crossing
 from generators.fault import Armed
-from generators.run import Delivery, Exchange, Run
+from generators.run import Delivery, Exchange, Run, Told
 from generators.stage import Action, Node, Site
 from generators.turn import Duty, History, Out, Sent, Turn
 from pcap_tools.codec import Codec
@@ -93,8 +93,7 @@ class Cast:
         outs = [self._broker_out(send, None) for send in self.broker.tick(now)]
         self._note_duties(None, outs)
         self._take_turn(None, None, outs, now)
-        if any(not node.client.is_idle for node in self.site.nodes) or outs or now < self.world.last_action_ns:
-            self.world.later(now + SECOND, self._tick_broker)
+        self.world.later(now + SECOND, self._tick_broker)  # to the end: what it said may still have to be said again
 
     def _at_node(self, node: Node, came: Sent, now: int) -> None:
         sends, events = node.client.handle(came.crossing.datagram, came.crossing.src, now)
@@ -114,6 +113,7 @@ class Cast:
                 if out.duty is Duty.ACK and (exchange := self._exchanges.get(came.first.crossing.number)):
                     exchange.acks.append(out)
         for event in events:
+            self.run.told.append(Told(now, node, event))
             if event.kind is EventKind.RECEIVED and node.application is not None and came is not None:
                 outs += self._react(node, came, event, now)
         self._take_turn(node, came, outs, now)

@@ -12,12 +12,13 @@ import errno
 import heapq
 import selectors
 import socket
+import struct
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from generators.capture_options import CaptureOptions, Point
 from generators.cast import Cast
@@ -36,6 +37,9 @@ from reference_broker.recorder import Recorder
 from reference_broker.requests import Event, EventKind
 
 MAX_DATAGRAM = 65_535
+_SO_TIMESTAMPNS = 35  # Linux; Python has no name for it
+_STAMP = struct.Struct("@ll")
+_STAMP_SPACE = socket.CMSG_SPACE(_STAMP.size)
 QUIET_NS = SECOND  # so long after the last action nothing more is expected
 
 
@@ -80,6 +84,7 @@ class LivePlay:
         self._queue: list[tuple[int, int, Callable[[int], None]]] = []
         self._order = 0
         self._sockets: dict[Endpoint, socket.socket] = {}
+        self._came: list[_Came] = []
         self._selector = selectors.DefaultSelector()
         self._site = site
         for node in site.nodes:
@@ -100,8 +105,8 @@ class LivePlay:
         """Until everything asked for is answered or given up, or the time is up."""
         while not self._is_over():
             wait_ns = min(self._queue[0][0] if self._queue else self._now() + QUIET_NS, self._give_up_ns) - self._now()
-            for key, _ in self._selector.select(max(0, wait_ns) / SECOND):
-                self._receive(key.data)
+            self._selector.select(max(0, wait_ns) / SECOND)
+            self._receive()
             while self._queue and self._queue[0][0] <= self._now():
                 due_ns, _, happens = heapq.heappop(self._queue)
                 happens(due_ns)
@@ -128,9 +133,9 @@ class LivePlay:
 
     def carry(self, crossing: Crossing, now: int) -> tuple[int, ...]:
         """Out of the socket; where it gets to, only answers can tell."""
+        self._record(crossing, self._now())  # before it goes, since the answer may be there before we are back
         with contextlib.suppress(OSError):  # what the system will not take is as lost as any datagram can be
             self._sockets[crossing.src].sendto(crossing.datagram, crossing.dst)
-        self._record(crossing)
         return (now,) if crossing.dst == self._site.broker else ()
 
     def ephemeral_port(self) -> int:
@@ -156,6 +161,8 @@ class LivePlay:
         one = socket.socket(socket.AF_INET6 if ":" in broker[0] else socket.AF_INET, socket.SOCK_DGRAM)
         try:
             one.setblocking(False)
+            with contextlib.suppress(OSError):  # where there are no stamps, our own clock must do
+                one.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
             # The system chooses the address towards a broker elsewhere, and replies must come to that address.
             if not ip_address(broker[0]).is_loopback or ":" in broker[0]:
                 wanted = _address_towards(broker), 0
@@ -177,20 +184,52 @@ class LivePlay:
                 raise
             one.bind((wanted[0], 0))
 
-    def _receive(self, one: socket.socket) -> None:
-        try:
-            datagram, source = one.recvfrom(MAX_DATAGRAM)
-        except OSError:  # an ICMP error of something sent before
-            return
-        now, to = self._now(), _place_of(one)
-        came = self._cast.came(datagram, (str(source[0]), int(source[1])), to, now)
-        self._record(came.crossing)
-        self._cast.take_in(came, now)
+    def _receive(self) -> None:
+        """All that came, in the order in which the system took it in: a broker's order is judged by it.
 
-    def _record(self, crossing: Crossing) -> None:
-        self._recorder.record(self._now(), crossing.src, crossing.dst, crossing.datagram)
+        What came while we were looking has to wait: before it something may have come to a socket looked at already.
+        """
+        seen_until = time.time_ns()
+        for one in self._sockets.values():
+            self._came += _waiting(one)
+        self._came.sort(key=lambda came: came.time_ns)
+        while self._came and self._came[0].time_ns <= seen_until:
+            came = self._came.pop(0)
+            now = self._now() - max(0, time.time_ns() - came.time_ns)
+            sent = self._cast.came(came.datagram, came.source, came.to, now)
+            self._record(sent.crossing, now)
+            self._cast.take_in(sent, self._now())
+
+    def _record(self, crossing: Crossing, time_ns: int) -> None:
+        self._recorder.record(time_ns, crossing.src, crossing.dst, crossing.datagram)
         self.recorded.frames.append(crossing)
         self.recorded.numbers[crossing.number] = self._recorder.frames
+
+
+class _Came(NamedTuple):
+    """A datagram, and when the system took it in."""
+
+    time_ns: int
+    datagram: bytes
+    source: Endpoint
+    to: Endpoint
+
+
+def _waiting(one: socket.socket) -> Iterator[_Came]:
+    """All that a socket holds."""
+    while True:
+        try:
+            datagram, stamps, _, source = one.recvmsg(MAX_DATAGRAM, _STAMP_SPACE)
+        except BlockingIOError:
+            return
+        except OSError:  # an ICMP error of something sent before
+            continue
+        time_ns = time.time_ns()
+        for level, kind, data in stamps:
+            if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
+                seconds, nanoseconds = _STAMP.unpack(data[: _STAMP.size])
+                time_ns = seconds * SECOND + nanoseconds
+        yield _Came(time_ns, datagram, (str(source[0]), int(source[1])), _place_of(one))
 
 
 class _LiveCast(Cast):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from generators.crossing import Crossing
-from generators.stage import Site
+from generators.stage import Node, Site
 from generators.turn import Duty, Label, Out, Sent
 from reference_broker import Endpoint
+from reference_broker.requests import Event
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +32,15 @@ class Delivery:
         return self.out.duty is Duty.RETAINED
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a client told whoever uses it: a message came, a request was acknowledged or given up."""
+
+    time_ns: int
+    node: Node
+    event: Event
+
+
 @dataclass(slots=True)
 class Run:
     """What happened."""
@@ -40,6 +50,7 @@ class Run:
     exchanges: list[Exchange] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
 
     @property
     def crossings(self) -> list[Crossing]:

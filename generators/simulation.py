@@ -50,8 +50,7 @@ class Simulation:
         self.last_action_ns = (
             max((action.time_ns for site in sites for action in site.actions), default=0) + self.start_ns
         )
-        for site in sites:
-            Cast(self, site, restarts)
+        self.casts = [Cast(self, site, restarts) for site in sites]
 
     def run(self) -> Run:
         """To the end: until nothing is on its way or due, or long after the last action."""

@@ -56,10 +56,12 @@ class Client:
         self._current: Request | None = None
         self._window, self._reassembly = window, Reassembly()
         self._last_keys: frozenset[AckKey] = frozenset()
+        self._last_filter: bytes | None = None
         self._quiet_until = 0  # another ACK of the last request may come until then
         self._missing_acks = 0
         self._status_until: int | None = None
         self._numbers: dict[bytes, tuple[int, Request]] = {}
+        self._numbers_used = 0
         self._last_id = 0
 
     # -- what a user asks for -------------------------------------------------------------------------------------
@@ -91,8 +93,10 @@ class Client:
         return self.request(self.compose.unsubscribe(text, self._known("unsubscribe") | dict(more)), now)
 
     def create(self, topic: bytes, now: int) -> list[Send]:
-        """Bind the next number to a topic's name."""
-        number = 0 if ClientMistake.NUMBER_ZERO in self.mistakes else len(self._numbers)
+        """Bind the next number to a topic's name. A number is never used again: the broker may have bound it to a
+        topic whose creation was given up here, and would then publish one topic's messages under the other."""
+        number = 0 if ClientMistake.NUMBER_ZERO in self.mistakes else self._numbers_used
+        self._numbers_used += 1
         creation = Request(self.compose.create(topic, {self.dialect.spec.topics.number or "": number}), topic)
         self._numbers[topic] = number, creation
         return self._enqueue(creation, now)
@@ -232,6 +236,7 @@ class Client:
     def _quiet(self, request: Request, now: int, missing: int) -> None:
         """After a request that was sent more than once its other ACKs may come late."""
         self._last_keys, self._missing_acks = request.window.keys, missing
+        self._last_filter = request.message.filter
         wait = max(self.timing.settle_ns, self.timing.resend_after_ns if missing else 0)
         self._quiet_until = now + wait
 
@@ -261,8 +266,12 @@ class Client:
         return sends, events
 
     def _must_wait(self, request: Request, now: int) -> bool:
-        """Packets in sequence always wait: a late one of the last message would be taken for one of the next."""
-        return (bool(self._window) or bool(request.window.keys & self._last_keys)) and now < self._quiet_until
+        """Packets in sequence always wait: a late one of the last message would be taken for one of the next. So do
+        a subscription and its end: a late copy of the one would undo the other."""
+        text = request.message.filter
+        is_undone = text is not None and text == self._last_filter
+        takes_late_ack = bool(request.window.keys & self._last_keys)
+        return (bool(self._window) or takes_late_ack or is_undone) and now < self._quiet_until
 
     def _packet(self, message: Message) -> Packet:
         datagram = self._replies.codec.build(message)

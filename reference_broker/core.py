@@ -13,6 +13,7 @@ from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 from pcap_tools.message import Message
 from reference_broker.limits import Accounts, Limits
+from reference_broker.loops import Loops
 from reference_broker.mistakes import PADDED_BYTES, FilterFailure, Mistake, RegexIndex
 from reference_broker.numbers import TopicNumbers
 from reference_broker.replies import Replies
@@ -49,6 +50,7 @@ class Broker:
         self.replies = Replies(dialect)
         self.accounts = Accounts(self.limits)
         policy = dialect.spec.broker
+        self._loops = Loops(by_host=policy.forward_from == "ephemeral")
         self.subscriptions = Subscriptions(dialect.spec.topics, policy, self.limits)
         matching = policy.retained == "matching"
         if Mistake.REGEX_FILTERS in self.mistakes:
@@ -116,12 +118,16 @@ class Broker:
         if topic is None or not self._is_fit(topic) or self.subscriptions.index.is_wild(topic):
             self.counters["refused: topic"] += 1
             return self._answer("publish", message, datagram, source, now, "could not be published", topic, None)
+        subscribers = self.subscriptions.subscribers(topic)
+        if self._loops.closes(source, subscribers, datagram, now):
+            self.counters["refused: loop"] += 1
+            return []
         if message.retain and self.dialect.spec.broker.retained != "none":
             kept = self._retain(topic, datagram[: len(datagram) - message.padding])
             if not kept:  # an ACK would promise what cannot be kept
                 return []
         ephemeral = self.dialect.spec.broker.forward_from == "ephemeral"
-        forwards = [Send(forward, to, ephemeral) for to in self.subscriptions.subscribers(topic)]
+        forwards = [Send(forward, to, ephemeral) for to in subscribers]
         if self.dialect.spec.client.acks:
             for send in forwards:
                 self.accounts.await_ack(send.to, now)

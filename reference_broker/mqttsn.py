@@ -100,14 +100,15 @@ class MqttsnBroker(Broker):
     # -- connecting ---------------------------------------------------------------------------------------------
 
     def _connect(self, message: Message, source: Endpoint, now: int) -> list[Send]:
-        if source not in self.sessions and len(self.sessions) >= MAX_SESSIONS:
+        if source not in self.sessions and len(self.sessions) >= MAX_SESSIONS and not self._make_room():
             return [self._send("CONNACK", source, return_code=ReturnCode.CONGESTION)]
         known = self.sessions.get(source)
         keep_alive, client_id = message.fields["duration"], message.fields["client_id"]
         is_resend = known is not None and known.connect == message.fields and now < known.connected_ns + self._retry_ns
         renews = bool(message.fields["clean_session"]) and not is_resend
         if known is None or renews or known.client_id != client_id:
-            self._forget(source)
+            if known is not None:
+                self._forget(known)
             known = self.sessions[source] = Session(source, bytes(client_id), int(keep_alive), now)
             known.connect, known.connected_ns = message.fields, now
         known.keep_alive_s, known.seen_ns = int(keep_alive), now
@@ -129,18 +130,26 @@ class MqttsnBroker(Broker):
         return [self._send("PINGRESP", session.endpoint)]
 
     def _disconnected(self, session: Session, message: Message, now: int) -> list[Send]:
-        self._forget(session.endpoint)
+        self._forget(session)
         return [self._send("DISCONNECT", session.endpoint)]
 
-    def _forget(self, endpoint: Endpoint) -> None:
-        self.sessions.pop(endpoint, None)
-        for text in self.subscriptions.of(endpoint):
-            self.subscriptions.remove(text, endpoint)
+    def _make_room(self) -> bool:
+        """Let go of the oldest client that has not said a word since it connected: a flood of CONNECT leaves many."""
+        silent = next((one for one in self.sessions.values() if one.seen_ns == one.connected_ns), None)
+        if silent is None:
+            return False
+        self._forget(silent)
+        return True
+
+    def _forget(self, session: Session) -> None:
+        del self.sessions[session.endpoint]
+        for text in session.qos_by_filter:
+            self.subscriptions.remove(text, session.endpoint)
 
     def _lose(self, session: Session, now: int) -> list[Send]:
         """A client that fell silent: its last will is published."""
         self.counters["lost: keep-alive"] += 1
-        self._forget(session.endpoint)
+        self._forget(session)
         topic, data = session.will.get("topic"), session.will.get("data")
         if not isinstance(topic, bytes) or not isinstance(data, bytes) or not topic:
             return []
@@ -157,10 +166,10 @@ class MqttsnBroker(Broker):
         return [self._send("REGACK", session.endpoint, topic_id=topic_id, message_id=message_id, return_code=code)]
 
     def _registered(self, session: Session, message: Message, now: int) -> list[Send]:
-        self.accounts.prove(session.endpoint, now)
         registered = session.acknowledge("REGISTER", int(message.fields["message_id"]))
         if registered is None:
             return []
+        self.accounts.prove(session.endpoint, now)
         topic_id = int(registered.fields["topic_id"])
         if message.fields["return_code"] != ReturnCode.ACCEPTED:
             session.forget_topic_id(topic_id)
@@ -276,8 +285,10 @@ class MqttsnBroker(Broker):
 
     def _settled(self, session: Session, message: Message, now: int) -> list[Send]:
         waiting = session.acknowledge("PUBLISH", int(message.fields["message_id"]))
+        if waiting is None:
+            return []
         self.accounts.prove(session.endpoint, now)
-        if waiting is None or message.fields["return_code"] != ReturnCode.INVALID_TOPIC_ID:
+        if message.fields["return_code"] != ReturnCode.INVALID_TOPIC_ID:
             return []
         topic_id = int(waiting.fields.get("topic_id", 0))
         topic = session.topic_names.get(topic_id)

@@ -1,4 +1,4 @@
-"""The last retained message of each topic, within a limit on bytes."""
+"""The last retained message of each topic, within a limit on bytes and one on their number."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from pcap_tools.dialect.spec import TopicsSpec
 from reference_broker.topic_index import index_for
+
+MAX_MESSAGES = 20_000  # a subscription with a wildcard looks at each, and may be owed each
 
 
 class Retained:
@@ -24,6 +26,8 @@ class Retained:
 
     def has_room(self, topic: bytes, datagram: bytes) -> bool:
         """Whether a message may replace that of its topic."""
+        if topic not in self._messages and len(self._messages) >= MAX_MESSAGES:
+            return False
         return self._bytes - self._size(topic) + len(topic) + len(datagram) <= self._max_bytes
 
     def keep(self, topic: bytes, datagram: bytes) -> bool:

@@ -178,7 +178,7 @@ class Server:
     def _send(self, sends: list[Send]) -> None:
         for datagram, to, ephemeral in sends:
             leaving = self._ephemeral if ephemeral else self._socket
-            if to[1] == self.address[1] and self._local(to[0], self.address)[0] == to[0]:
+            if to[1] == self.address[1] and self._is_own(to[0]):
                 self.broker.counters["refused: to itself"] += 1  # a subscription of its own port: a loop without end
                 continue
             try:
@@ -209,6 +209,10 @@ class Server:
 
     def _local(self, remote: str, bound: Endpoint) -> Endpoint:
         return (_route(remote), bound[1]) if self._is_everywhere else bound
+
+    def _is_own(self, host: str) -> bool:
+        """Whether what is sent to this address comes back to the broker, if it is sent to the broker's port."""
+        return _is_of_this_machine(host) if self._is_everywhere else host == self.address[0]
 
     def counters(self) -> str:
         """What happened so far, one line each."""
@@ -260,6 +264,17 @@ def _route(remote: str) -> str:
         except OSError:
             return "::" if family == socket.AF_INET6 else "0.0.0.0"  # noqa: S104 - only shown, never bound
         return str(probe.getsockname()[0])
+
+
+@lru_cache(maxsize=1024)
+def _is_of_this_machine(host: str) -> bool:
+    """All of 127.0.0.0/8 is, for one; only the system can tell."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError:
+            return False
+        return True
 
 
 def _lost_in_buffer(bound: socket.socket) -> int:

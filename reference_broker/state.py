@@ -28,7 +28,7 @@ class State:
         self.changes = 0
         self._broker = broker
         self._say = say
-        self._failing = False
+        self._failing = self._has_appended = False
         self._retry_ns = 0
         self._journal = Journal(path, broker.dialect.name, sync=sync)
         try:
@@ -62,6 +62,7 @@ class State:
         except JournalError as error:
             self._failed(error)
             raise
+        self._has_appended = True
         self.changes += 1
 
     def commit(self) -> None:
@@ -75,9 +76,14 @@ class State:
             self._rewrite()
 
     def tick(self, now: int) -> None:
-        """Try to mend a file that could not be written."""
-        if self._failing and abs(now - self._retry_ns) >= RETRY_NS:
-            self._retry_ns = now
+        """Try to mend a file that could not be written. A rewrite needs room for a second file: where only that much
+        is missing, a file that takes changes again is mended as well."""
+        if not self._failing or abs(now - self._retry_ns) < RETRY_NS:
+            return
+        self._retry_ns = now
+        if self._has_appended and not self._journal.is_broken:
+            self._works_again()
+        else:
             self._rewrite()
 
     def close(self) -> None:
@@ -89,12 +95,16 @@ class State:
         except JournalError as error:
             self._failed(error)
             return
+        self._works_again()
+
+    def _works_again(self) -> None:
         if self._failing:
             self._failing = False
             self._say(f"{self._journal.path}: can be written again")
 
     def _failed(self, error: JournalError) -> None:
         self._broker.counters["state: writes failed"] += 1
+        self._has_appended = False
         if not self._failing:
             self._failing = True
             self._say(f"{error}. Changes that cannot be kept are refused until that is mended")

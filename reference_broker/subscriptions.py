@@ -21,11 +21,11 @@ class Subscriptions:
         self._copies = policy.copies
         self._limits = limits
         self._by_filter: dict[bytes, Counter[Endpoint]] = {}
-        self._by_endpoint: Counter[Endpoint] = Counter()
+        self._by_host: Counter[str] = Counter()  # not by endpoint: ports cost an attacker nothing
         self._routes: dict[bytes, list[Endpoint]] = {}
 
     def __len__(self) -> int:
-        return self._by_endpoint.total()
+        return self._by_host.total()
 
     def __iter__(self) -> Iterator[tuple[bytes, Endpoint]]:
         """Every subscription, in the order in which filters and subscribers first came."""
@@ -41,9 +41,9 @@ class Subscriptions:
         return self._copies == "per-subscription" or not self.has(text, endpoint)
 
     def is_full_for(self, endpoint: Endpoint) -> bool:
-        """Whether a limit forbids this endpoint one more subscription."""
-        of_endpoint = self._by_endpoint.get(endpoint, 0)
-        return len(self) >= self._limits.subscriptions or of_endpoint >= self._limits.subscriptions_by_source
+        """Whether a limit forbids this endpoint's address one more subscription."""
+        of_host = self._by_host.get(endpoint[0], 0)
+        return len(self) >= self._limits.subscriptions or of_host >= self._limits.subscriptions_by_source
 
     def add(self, text: bytes, endpoint: Endpoint) -> bool:
         """Subscribe; false if a limit forbids it."""
@@ -57,7 +57,7 @@ class Subscriptions:
             self.index.add(text)
         self._routes.clear()
         subscribers[endpoint] += 1
-        self._by_endpoint[endpoint] += 1
+        self._by_host[endpoint[0]] += 1
         return True
 
     def remove(self, text: bytes, endpoint: Endpoint) -> bool:
@@ -66,9 +66,9 @@ class Subscriptions:
         if not subscribers or endpoint not in subscribers:
             return False
         self._routes.clear()
-        self._by_endpoint[endpoint] -= subscribers.pop(endpoint)
-        if not self._by_endpoint[endpoint]:
-            del self._by_endpoint[endpoint]
+        self._by_host[endpoint[0]] -= subscribers.pop(endpoint)
+        if not self._by_host[endpoint[0]]:
+            del self._by_host[endpoint[0]]
         if not subscribers:
             del self._by_filter[text]
             self.index.discard(text)
@@ -93,7 +93,3 @@ class Subscriptions:
             return [endpoint for _, counts in self.matching(topic) for endpoint in counts.elements()]
         all_matches = [endpoint for _, counts in self.matching(topic) for endpoint in counts]
         return list(dict.fromkeys(all_matches)) if self._copies == "per-subscriber" else all_matches
-
-    def of(self, endpoint: Endpoint) -> list[bytes]:
-        """The filters of one subscriber."""
-        return [text for text, subscribers in self._by_filter.items() if endpoint in subscribers]

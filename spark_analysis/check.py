@@ -114,7 +114,16 @@ def judge(sources: Sources, options: Options, merge: bool, run: Runner) -> Check
     wholes.sort(key=lambda one: place[one.session.name])
     partial_ = [sentence for session in sessions for sentence in session.damage]
     partial_ += [sentence for one in wholes for sentence in one.damage]
+    partial_ += _silent(sessions, wholes, failed)
     return CheckResult([_result(one, options) for one in wholes], list(dict.fromkeys(partial_)), failed)
+
+
+def _silent(sessions: Sequence[SessionPlan], wholes: Sequence[Whole], failed: dict[str, str]) -> list[str]:
+    """Captures of a set in which there was nothing to judge: that the others pass says nothing of them."""
+    judged = {one.session.name for one in wholes}
+    captures = [capture for session in sessions if session.name not in judged for capture in session.captures]
+    unsaid = [capture for capture in captures if judged and capture not in failed]
+    return [f"{capture}: no datagram of a dialect that was looked for" for capture in unsaid]
 
 
 def _judge_alone(options: Options, session: SessionPlan) -> list[Whole] | str:

@@ -224,7 +224,7 @@ def _dialects(wish: Wish, submission: Submission) -> Dialects:
 
 def _judged(row: Grade, submission: Submission, dialects: Dialects, result: CheckResult) -> Grade:
     told = {capture for session in result.sessions for capture in session.captures}.union(result.failed)
-    silent = [one for one in submission.captures if told.isdisjoint((one, escape_text(one)))]
+    silent = [one for one in submission.captures if told.isdisjoint((one, escape_text(one))) and not result.sessions]
     sought = f"in {dialects.wanted[0].name}" if len(dialects.wanted) == 1 else "in a known dialect"
     problems = [*troubles(result), *(f"{escape_text(one)}: no datagram {sought}" for one in silent)]
     sessions = [replace(one, name=f"{row.submission}/{one.name}") for one in result.sessions]

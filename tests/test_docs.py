@@ -1,28 +1,63 @@
-"""The documentation tells the truth: its commands run, and it leaves no key of a dialect file out."""
+"""The documentation tells the truth: its commands and programs run, and what it only shows exists.
+
+A page's `sh` blocks run one after the other in an empty folder with docs/examples/ copied in. Where a page has `diff`
+blocks its folder is a copy of the project with these changes made.
+"""
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
+import typer
+import yaml  # type: ignore[import-untyped]
 
-from pcap_tools.dialect import spec
+from cli.main import COMMANDS
+from pcap_tools.capture import CaptureWriter
 from tests.conftest import REPO
+from tests.dissector.tshark import run_tshark
 
-DOCS = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
+DOCS = [REPO / "README.md", REPO / "CONTRIBUTING.md", REPO / "CHANGELOG.md", *sorted((REPO / "docs").rglob("*.md"))]
+SETS_UP = ("README.md", "CONTRIBUTING.md")  # a whole machine: what `make test` on a fresh one does
+PROJECT = ("pcap_tools", "reference_broker", "generators", "spark_analysis", "cli", "tests", "pyproject.toml")
+OPERATOR = re.compile(r"[|&;<>()]+")
+OF_TOPICSHARK = ("--help", "--version", "--install-completion", "--show-completion")
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
+def named(page: Path) -> str:
+    return str(page.relative_to(REPO))
+
+
 def command_blocks(page: Path) -> list[str]:
-    """All but the README's, which set up a whole machine: those are what `make test` on a fresh one does."""
-    return blocks(page, "sh") if page.name != "README.md" else []
+    return blocks(page, "sh") if named(page) not in SETS_UP else []
+
+
+def run_commands(page: Path, folder: Path, **variables: str) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for block in command_blocks(page):
+        done = subprocess.run(
+            ["bash", "-euc", block],
+            cwd=folder,
+            env={**os.environ, "PATH": path, **variables},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{block}\n{done.stdout[-3000:]}\n{done.stderr}"
+
+
+def copy_examples(folder: Path) -> None:
+    for example in (REPO / "docs" / "examples").iterdir():
+        shutil.copy(example, folder)
 
 
 @pytest.mark.parametrize("page", [page for page in DOCS if blocks(page, "python")], ids=lambda page: page.name)
@@ -38,25 +73,97 @@ def test_the_python_of_a_page_runs_and_prints_what_its_comments_say(page: Path, 
                 assert promised in done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("page", [page for page in DOCS if command_blocks(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in DOCS if command_blocks(page) and not blocks(page, "diff")], ids=named
+)
 def test_the_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
-    for example in (REPO / "docs" / "examples").iterdir():
-        shutil.copy(example, tmp_path)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for block in command_blocks(page):
-        done = subprocess.run(
-            ["bash", "-euc", block],
-            cwd=tmp_path,
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
+    if "tcpdump -i" in "".join(command_blocks(page)) and (os.geteuid() != 0 or shutil.which("tcpdump") is None):
+        pytest.skip("only root may capture, with tcpdump")
+    copy_examples(tmp_path)
+    run_commands(page, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in DOCS if blocks(page, "diff")], ids=named)
+def test_the_changes_of_a_page_can_be_made_and_do_what_it_says(page: Path, tmp_path: Path) -> None:
+    for name in PROJECT:
+        source = REPO / name  # with its compiled kernels, which need not be compiled again
+        shutil.copytree(source, tmp_path / name) if source.is_dir() else shutil.copy(source, tmp_path)
+    for change in blocks(page, "diff"):
+        alone = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}  # not part of a repository around it
+        done = subprocess.run(["git", "apply"], cwd=tmp_path, env=alone, input=change, capture_output=True, text=True)
+        assert done.returncode == 0, f"the page is stale: {done.stderr}\n{change}"
+    run_commands(page, tmp_path, PYTHONPATH=str(tmp_path))
+
+
+def shown_commands(text: str) -> Iterator[list[str]]:
+    """The words behind `topicshark` of indented lines, which are not run; without what a pipe leads to."""
+    for line in re.findall(r"^ {4,}(?:\.venv/bin/)?topicshark ((?:--)?[a-z].*)$", text, re.M):
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        words = list(lexer)
+        end = next((at for at, word in enumerate(words) if OPERATOR.fullmatch(word)), len(words))
+        yield words[:end]
+
+
+def complaint(words: list[str]) -> str | None:
+    """What is wrong with a command line, found by parsing it and running nothing; None: it is right."""
+    name, *rest = words
+    if name.startswith("--"):
+        return (
+            None if name in ("--help", "--version", "--install-completion", "--show-completion") else "no such option"
         )
-        assert done.returncode == 0, f"{block}\n{done.stderr}"
+    if name not in COMMANDS:
+        return f"there is no command {name}"
+    command = typer.main.get_command(import_module(f"cli.{name}").app)
+    below = getattr(command, "commands", None)
+    if below is not None:
+        if not rest or rest[0] not in below:
+            return f"{name} has no command {' '.join(rest[:1])}"
+        command, rest = below[rest[0]], rest[1:]
+    try:
+        command.make_context(name, rest)
+    except typer.Exit:  # --help and its like
+        return None
+    except Exception as error:
+        return f"{type(error).__name__}: {getattr(error, 'message', error)}"
+    return None
+
+
+@pytest.mark.parametrize("page", DOCS, ids=named)
+def test_commands_that_are_only_shown_exist_with_their_options(page: Path) -> None:
+    complaints = {" ".join(words): complaint(words) for words in shown_commands(page.read_text())}
+    assert {line: why for line, why in complaints.items() if why} == {}
+
+
+def test_the_workflow_for_github_has_the_commands_that_its_page_runs() -> None:
+    workflow = yaml.safe_load((REPO / "docs" / "examples" / "github-actions.yml").read_text())
+    assert workflow["permissions"]["security-events"] == "write"
+    steps = workflow["jobs"]["check"]["steps"]
+    commands = [step["run"] for step in steps if step.get("run", "").startswith("topicshark")]
+    assert len(commands) == 3
+    assert f"--format sarif > {steps[-1]['with']['sarif_file']}" in commands[1]
+    run = "".join(blocks(REPO / "docs" / "continuous-integration.md", "sh")).splitlines()
+    assert [line for line in commands if line.replace("protocol.toml", "bulletin.toml") not in run] == []
+
+
+def test_the_checked_example_is_what_the_page_shows(tmp_path: Path) -> None:
+    """Line by line, in its order; … stands for what the page leaves out."""
+    page = (REPO / "docs" / "checking.md").read_text()
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    commands = "\n".join(blocks(REPO / "docs" / "checking.md", "sh")[0].splitlines()[:2])
+    done = subprocess.run(
+        ["bash", "-euc", commands], cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True
+    )
+    example = re.search(r"^    run: .*?(?=^\S)", page, re.M | re.S)
+    assert example is not None
+    shown = [line.strip() for line in example[0].splitlines()[1:] if line.strip() not in ("", "…")]
+    printed = iter([line.strip() for line in done.stdout.splitlines()])
+    assert [line for line in shown if line not in printed] == []
 
 
 def test_the_decoded_example_is_what_the_page_shows(tmp_path: Path) -> None:
-    for example in (REPO / "docs" / "examples").iterdir():
-        shutil.copy(example, tmp_path)
+    copy_examples(tmp_path)
     subprocess.run(
         [sys.executable, "bulletin.py"], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(REPO)}
     )
@@ -80,15 +187,27 @@ def test_the_decoded_example_is_what_the_page_shows(tmp_path: Path) -> None:
     assert [(number, re.sub(r"\s+", " ", text)) for number, text in shown] == [(n, rest) for n, _, rest in printed]
 
 
-def test_every_key_of_a_dialect_file_is_documented() -> None:
-    page = (REPO / "docs" / "dialects.md").read_text()
-    tables = [table for table in vars(spec).values() if isinstance(table, type) and issubclass(table, BaseModel)]
-    keys = {field.alias or name for table in tables for name, field in table.model_fields.items()}
-    missing = sorted(key for key in keys if not re.search(rf"(`|\[|\b){key}\b", page))
-    assert missing == []
+@pytest.mark.tshark
+def test_the_display_filters_of_the_guide_are_right(tmp_path: Path) -> None:
+    """All in one filter: one that has a wrong name or form makes tshark refuse."""
+    section = (REPO / "docs" / "wireshark.md").read_text().partition("## Display filters\n")[2].partition("\n\n")[0]
+    rows = [line.replace("\\|", "\0").split("|")[2].replace("\0", "|") for line in section.splitlines()[2:]]
+    filters = [one for row in rows for one in re.findall(r"`([^`]+)`", row)]
+    assert len(filters) >= 10
+    with CaptureWriter(tmp_path / "empty.pcap"):
+        pass
+    together = " || ".join(f"({one})" for one in filters)
+    assert run_tshark(tmp_path / "empty.pcap", "-2", "-Y", together, home=tmp_path / "home") == ""
 
 
-@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_the_index_leads_to_every_page() -> None:
+    docs = REPO / "docs"
+    index = (docs / "README.md").read_text()
+    pages = {str(page.relative_to(docs)) for page in docs.rglob("*.md")} - {"README.md"}
+    assert sorted(page for page in pages if f"]({page})" not in index) == []
+
+
+@pytest.mark.parametrize("page", DOCS, ids=named)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target

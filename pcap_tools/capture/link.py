@@ -102,12 +102,16 @@ PARSERS: dict[int, LinkParser] = {
 }
 
 
+# A hostile pcapng has thousands of unknown link types; so many are told of.
+_MAX_TOLD = 8
+
+
 def _unknown(data: bytes) -> None:
     return None
 
 
 class LinkTypes:
-    """Parsers by link type; an unknown type is warned of once and its frames have no packet."""
+    """Parsers by link type; an unknown type is warned of once, if they are few, and its frames have no packet."""
 
     def __init__(self, on_warning: OnWarning) -> None:
         self._parsers = dict(PARSERS)
@@ -117,8 +121,12 @@ class LinkTypes:
         """The parser of `link_type`, which was first met in frame `frame_number`."""
         parser = self._parsers.get(link_type)
         if parser is None:
-            known = ", ".join(map(str, sorted(PARSERS)))
-            text = f"link type {link_type} is not known (only {known}); its frames are skipped"
-            self._on_warning(f"frame {frame_number}: {text}")
             parser = self._parsers[link_type] = _unknown
+            told = len(self._parsers) - len(PARSERS)
+            if told <= _MAX_TOLD:
+                known = ", ".join(map(str, sorted(PARSERS)))
+                text = f"link type {link_type} is not known (only {known}); its frames are skipped"
+                self._on_warning(f"frame {frame_number}: {text}")
+            elif told == _MAX_TOLD + 1:
+                self._on_warning(f"frame {frame_number}: more link types are not known; their frames are skipped too")
         return parser

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from pcap_tools.capture.damage import Corrupt
 from pcap_tools.capture.frame import MAX_CAPTURED, Frame
+from pcap_tools.capture.pcapng import BYTE_ORDER_MAGIC, SECTION_MAGIC
 from pcap_tools.capture.streams import Window
 
 MICROSECONDS = 0xA1B2C3D4
@@ -27,6 +28,9 @@ LINK_TYPE_MASK = 0x03FFFFFF
 
 _KINDS = (MICROSECONDS, NANOSECONDS, MODIFIED)
 MAGICS = {struct.pack(order + "I", magic): (order, magic) for magic in _KINDS for order in "<>"}
+# How files begin: magic number and version. Behind them is a zero where a record has its captured length.
+FILE_HEADS = frozenset(struct.pack(order + "IHH", magic, 2, 4) for magic in _KINDS for order in "<>")
+_SECTION_MAGICS = {struct.unpack(order + "I", struct.pack("<I", BYTE_ORDER_MAGIC))[0] for order in "<>"}
 
 
 def read_pcap(window: Window) -> Iterator[Frame]:
@@ -40,6 +44,17 @@ def read_pcap(window: Window) -> Iterator[Frame]:
     return _records(window, record, scale, link_type & LINK_TYPE_MASK)
 
 
+def why_no_record(start: bytes, captured: int) -> str:
+    """What is wrong with a record of this captured length that begins with these eight bytes; empty if nothing is."""
+    if start in FILE_HEADS if not captured else start[:4] == SECTION_MAGIC and captured in _SECTION_MAGICS:
+        return (
+            "another capture begins here; captures are joined with 'mergecap -a', not by writing them behind each other"
+        )
+    if captured > MAX_CAPTURED:
+        return f"a record of {captured} bytes, more than the maximum of {MAX_CAPTURED}"
+    return ""
+
+
 def _records(window: Window, record: struct.Struct, scale: int, link_type: int) -> Iterator[Frame]:
     unpack = record.unpack_from
     header = record.size
@@ -49,11 +64,10 @@ def _records(window: Window, record: struct.Struct, scale: int, link_type: int) 
         size, available = header, len(data)
         while position + header <= available:
             seconds, fraction, captured, original, *extra = unpack(data, position)
-            if captured > MAX_CAPTURED:
-                raise Corrupt(
-                    window.start + position,
-                    f"a record of {captured} bytes, more than the maximum of {MAX_CAPTURED}",
-                )
+            if captured > MAX_CAPTURED or not captured:
+                reason = why_no_record(data[position : position + 8], captured)
+                if reason:
+                    raise Corrupt(window.start + position, reason)
             size = header + captured
             if position + size > available:
                 break

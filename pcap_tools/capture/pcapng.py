@@ -23,7 +23,7 @@ BYTE_ORDER_MAGIC = 0x1A2B3C4D
 # Wireshark.
 NUMBERED = frozenset({0x00000009, 0x00000204, 0x00000216, 0x00000221, 0x00000BAD, 0x40000BAD})
 
-# Wireshark's limit; it keeps one bad length from asking for gigabytes.
+# It keeps one bad length from asking for gigabytes. Wireshark 4 allows 128 MB, for USB packets that are none of ours.
 MAX_BLOCK = 16 << 20
 # Each is remembered until the section ends, and 20 bytes are enough for one: a file must not ask for gigabytes so.
 MAX_INTERFACES = 1 << 16

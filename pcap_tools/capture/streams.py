@@ -23,6 +23,9 @@ GZIP_MAGIC = b"\x1f\x8b"
 # Output of one inflate call. An error loses what its call had decoded, so a copy of the state is kept for
 # every slice and the good part is decoded again from there.
 _SLICE = 1 << 16
+# Input of one inflate call. What a call leaves over is copied, so a whole chunk would be copied for each of the
+# thousands of slices or of empty members that may be in it.
+_BITE = 1 << 14
 
 
 class _Broken(Exception):
@@ -132,7 +135,7 @@ def _resume(window: Window) -> Iterator[bytes]:
 def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """All members of a gzip file; zeros after a member are padding, as gzip(1) has it."""
     member = zlib.decompressobj(31)
-    for rest in chunks:
+    for rest in _bites(chunks):
         pending = False
         while rest or pending:
             if member.eof:
@@ -141,19 +144,23 @@ def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
                     break
                 member = zlib.decompressobj(31)
             before = member.copy()
-            error = None
+            error = ""
             try:
                 out = member.decompress(rest, _SLICE)
             except zlib.error as caught:
-                error, out = caught, _salvage(before, rest)
+                error, out = str(caught), _salvage(before, rest)
             if out:
                 yield out
             if error:
-                raise _Broken(f"the gzip data is damaged ({error})") from error
+                raise _Broken(f"the gzip data is damaged ({error})")
             pending = len(out) == _SLICE
             rest = member.unused_data if member.eof else member.unconsumed_tail
     if not member.eof:
         raise _Broken("the gzip data ends early")
+
+
+def _bites(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    return (chunk[at : at + _BITE] for chunk in chunks for at in range(0, len(chunk), _BITE))
 
 
 def _salvage(member: zlib._Decompress, rest: bytes) -> bytes:

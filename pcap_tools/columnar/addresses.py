@@ -54,6 +54,12 @@ def _intern(known: Any, slots: Any, count: Any, high: int, low: int, family: int
     return address_id(known, slots, count, high, low, family)
 
 
+@kernel(ADDRESSES, ADDRESSES, SLOTS, COUNT)
+def _intern_all(old: Any, known: Any, slots: Any, count: Any) -> None:
+    for row in range(old.shape[0]):
+        address_id(known, slots, count, old[row, HIGH], old[row, LOW], i64(old[row, FAMILY]))
+
+
 class AddressTable:
     """All addresses of one reading; `texts` is shared with every batch."""
 
@@ -71,11 +77,10 @@ class AddressTable:
         capacity, count = len(self.known), int(self.count[_COUNT])
         if count + more <= capacity:
             return
-        old = self.known[:count].tolist()
+        old = self.known[:count]
         self._allocate(2 * max(capacity, more))
         self.count[_COUNT] = 0
-        for high, low, family in old:
-            _intern(self.known, self.slots, self.count, high, low, family)
+        _intern_all(old, self.known, self.slots, self.count)
 
     def ident(self, text: str) -> int:
         """The number of an address that Python met."""

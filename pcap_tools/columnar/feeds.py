@@ -7,7 +7,7 @@ from typing import BinaryIO, Protocol, cast
 
 from pcap_tools.capture.streams import GZIP_MAGIC, open_window
 
-from .sources import ByteSource
+from .sources import ByteSource, read_at
 
 
 class Feed(Protocol):
@@ -85,5 +85,4 @@ def whole_feed(source: ByteSource) -> Feed:
 
 def is_gzip(source: ByteSource) -> bool:
     """It can be read only from its begin."""
-    start = bytearray(len(GZIP_MAGIC))
-    return source.read_into(0, memoryview(start)) == len(start) and bytes(start) == GZIP_MAGIC
+    return read_at(source, 0, len(GZIP_MAGIC)) == GZIP_MAGIC

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcap_tools.capture.damage import Corrupt
-from pcap_tools.capture.frame import MAX_CAPTURED
+from pcap_tools.capture.frame import LATEST_NS
 from pcap_tools.capture.frames import _parser
-from pcap_tools.capture.pcap import FILE_HEADER, LINK_TYPE_MASK, MAGICS, MODIFIED, NANOSECONDS
+from pcap_tools.capture.pcap import FILE_HEADER, LINK_TYPE_MASK, MAGICS, MODIFIED, NANOSECONDS, why_no_record
 from pcap_tools.capture.pcapng import (
     _BY_BYTE_ORDER,
     BYTE_ORDER_MAGIC,
@@ -44,9 +44,6 @@ PCAP, PCAPNG = "pcap", "pcapng"
 Walked = tuple[int, int, int, int, int]
 # Who may see copies: nobody, maybe later in the file, or from here on.
 Copies = Literal["never", "later", "now"]
-
-# Times beyond what fits are held at its edge, with room to add a time-out to them.
-_LATEST = (1 << 63) - (1 << 40)
 
 
 @dataclass(frozen=True)
@@ -125,9 +122,9 @@ class _PcapWalker:
         return found
 
     def ask(self, data: bytes, offset: int, number: int, trouble: str) -> int:
-        """Only a record that is too long comes here."""
+        """Only what is no record comes here."""
         (captured,) = struct.unpack_from(self._facts.order + "I", data, 8)
-        raise Corrupt(offset, f"a record of {captured} bytes, more than the maximum of {MAX_CAPTURED}")
+        raise Corrupt(offset, why_no_record(data[:8], captured))
 
     def finish(self, data: bytes, offset: int, number: int, trouble: str) -> None:
         window = _window(data, offset, trouble)
@@ -172,8 +169,7 @@ class _PcapngWalker:
     def _set_odd_time(self, index: int) -> None:
         self._frames[index, SLOT] ^= ODD_TIME
         interface = self._reader._interfaces[int(self._frames[index, SLOT])]
-        time_ns = interface.time_ns(0, int(self._frames[index, TIME]) & 0xFFFFFFFFFFFFFFFF)
-        self._frames[index, TIME] = max(-_LATEST, min(_LATEST, time_ns))
+        self._frames[index, TIME] = interface.time_ns(0, int(self._frames[index, TIME]) & 0xFFFFFFFFFFFFFFFF)
 
     def ask(self, data: bytes, offset: int, number: int, trouble: str) -> int:
         """Take a section or an interface, and say how long it is; all else raises `Corrupt`."""
@@ -222,7 +218,7 @@ def _interface_row(one: _Interface) -> tuple[int, ...]:
     """A row of the kernel's table; MOST is -1 if Python must count the time."""
     common = gcd(one.multiplier, one.divisor)
     multiplier, divisor = one.multiplier // common, one.divisor // common
-    most = (1 << 62) // multiplier - 1
+    most = (LATEST_NS - max(0, one.offset_ns)) // multiplier - 1
     if multiplier * divisor >= 1 << 62 or abs(one.offset_ns) >= 1 << 61:
         multiplier, divisor, most = 1, 1, -1
     offset = one.offset_ns if most >= 0 else 0

@@ -11,6 +11,7 @@ from typing import Any
 from numba import types
 
 from pcap_tools.capture.frame import MAX_CAPTURED
+from pcap_tools.capture.pcap import FILE_HEADS
 from pcap_tools.capture.pcapng import ENHANCED, INTERFACE, MAX_BLOCK, NUMBERED, OBSOLETE, SECTION, SIMPLE
 
 from .jit import i64, inlined, kernel, u64
@@ -35,6 +36,7 @@ TABLE = types.Array(types.int64, 2, "C")
 
 _RECORD, _MODIFIED_RECORD = 16, 24
 _NUMBERED = tuple(sorted(NUMBERED))
+_FILE_HEADS = tuple(u64(int.from_bytes(head, "little")) for head in sorted(FILE_HEADS))
 _LITTLE_MAGIC, _BIG_MAGIC = 0x1A2B3C4D, 0x4D3C2B1A
 
 
@@ -50,6 +52,15 @@ def u32(buffer: Any, at: int, big: bool) -> Any:
     """Four bytes at `at`."""
     word = load64(buffer, at)
     return i64(swapped(word) >> u64(32)) if big else i64(word & u64(0xFFFFFFFF))
+
+
+@inlined
+def _begins_a_file(buffer: Any, at: int) -> Any:
+    word = load64(buffer, at)
+    for head in _FILE_HEADS:  # noqa: SIM110  # numba has no any()
+        if word == head:
+            return True
+    return False
 
 
 # --- pcap -----------------------------------------------------------------------------------------------------------
@@ -89,7 +100,7 @@ def walk_pcap(
         if at + header > have:
             return found, at, number + found, NEED, header
         captured = u32(buffer, at + 8, big)
-        if captured > MAX_CAPTURED:
+        if captured > MAX_CAPTURED or (captured == 0 and _begins_a_file(buffer, at)):
             return found, at, number + found, ASK, header
         if at + header + captured > have:
             return found, at, number + found, NEED, header + captured

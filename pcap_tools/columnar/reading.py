@@ -31,8 +31,8 @@ from .feeds import Feed, RangeFeed, StreamFeed, whole_feed
 from .formats import Walker, first_record, head_size, read_facts, walker
 from .frames_kernel import ASK, FRAME_COLUMNS, NEED
 from .packets_kernel import X_COLUMNS, read_packets
-from .slow_path import FrameNote, SlowPath
-from .sources import ByteSource, LocalFile, is_remote, open_bytes
+from .slow_path import SlowPath
+from .sources import LocalFile, is_remote, open_bytes, read_at
 from .state import Split, State
 
 ROWS = 65536
@@ -126,7 +126,8 @@ class Reading:
                 while need == 0 and batch.count < len(self._kinds) and self.position < limit:
                     need = self._stride(limit)
             except Corrupt as corrupt:
-                damage = corrupt
+                # Its traceback would hold this frame, which holds it: megabytes that only the collector of garbage frees.
+                damage = corrupt.with_traceback(None)
             if batch.count:
                 self._addresses.spell()
                 yield batch
@@ -244,14 +245,8 @@ def read_batches(
             raise CaptureError(f"{split.source}: has changed since it was divided into splits; plan them again")
         feed = RangeFeed(source, split.state.offset, split.end)
         reading = Reading(split.source, feed, split.seed, partial(_changed, split.source), _ignore, rows)
-        reading.resume(split.state, [_body(source, note) for note in split.state.notes])
+        reading.resume(split.state, [read_at(source, note.offset, note.captured) for note in split.state.notes])
         yield from reading.batches()
-
-
-def _body(source: ByteSource, note: FrameNote) -> bytes:
-    body = bytearray(note.captured)
-    source.read_into(note.offset, memoryview(body))
-    return bytes(body)
 
 
 def _changed(name: str, damage: Damage) -> None:

@@ -43,6 +43,8 @@ _KEY_ROWS = 8
 # Rows looked at together: half of the trains that may be open, so that joining has room while the other half is open.
 _AT_ONCE = 2048
 _FEW_NOTES = 4096
+# The kernel is told all open trains each time; for one fragment among so many, the Reassembler is quicker.
+_WORTH = 16
 
 
 class FrameNote(NamedTuple):
@@ -216,7 +218,8 @@ class SlowPath:
         """
         special = batch.size[low:stop][kinds[low:stop] != PLAIN]
         total = int(special.sum(dtype=np.int64))
-        if not self.trains.has_room(len(special), total + _OVERHEAD * len(special)):
+        few = len(fragments) * _WORTH < len(self.trains)
+        if few or not self.trains.has_room(len(special), total + _OVERHEAD * len(special)):
             kinds[fragments] = SLOW
             return
         keys = self._keys()

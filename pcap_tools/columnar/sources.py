@@ -9,12 +9,17 @@ A version changes whenever the content does: size and mtime of a file, size and 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 from pcap_tools.capture.damage import CaptureError
 
+_NO_FILE = {
+    stat.S_IFDIR: "it is a directory; name the captures in it",
+    stat.S_IFIFO: "it is a pipe, which can be read only once; write it to a file first",
+}
 _INSTALL = {
     "hdfs": "it needs Hadoop's native client: install Hadoop, then set JAVA_HOME, HADOOP_HOME (or ARROW_LIBHDFS_DIR) "
     "and CLASSPATH=$(hadoop classpath --glob)",
@@ -48,10 +53,14 @@ def open_bytes(name: str) -> Iterator[ByteSource]:
         return
     path = name.removeprefix("file://")
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        # A pipe that nobody writes to is opened at once, too.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         raise cannot_be_opened(name, error) from error
     try:
+        kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+        if kind != stat.S_IFREG:
+            raise CaptureError(f"{name}: cannot be opened: {_NO_FILE.get(kind, 'it is not a file')}")
         yield LocalFile(name, descriptor)
     finally:
         os.close(descriptor)
@@ -61,6 +70,16 @@ def cannot_be_opened(name: str, error: Exception) -> CaptureError:
     """In the words of `read_frames`."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return CaptureError(f"{name}: cannot be opened: {reason}")
+
+
+def read_at(source: ByteSource, offset: int, size: int) -> bytes:
+    """Up to `size` bytes from `offset` on; raises `CaptureError` if the disk or the store does not give them."""
+    data = bytearray(size)
+    try:
+        return bytes(data[: source.read_into(offset, memoryview(data))])
+    except OSError as error:
+        reason = f"reading failed: {error.strerror or error}"
+        raise CaptureError(f"{source.name}: no capture can be read: {reason}") from error
 
 
 class LocalFile:

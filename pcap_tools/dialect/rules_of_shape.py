@@ -14,7 +14,7 @@ from .compiler import field_of, fields_of, forms_of, meaning_of
 from .layout_check import LayoutCheck, all_field_names, number_range
 from .positions import Path
 from .problems import Findings
-from .spec import DialectSpec, FieldSpec, FormSpec
+from .spec import DialectSpec, FieldSpec, FormSpec, MessageSpec
 from .wording import problems_of
 
 _FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -26,6 +26,8 @@ def check_shape(spec: DialectSpec, findings: Findings) -> None:
     _check_names(spec, findings)
     _check_references(spec, findings)
     for form_name, form in forms_of(spec).items():
+        if not any(_stands_in(variant, form_name) for variants in spec.messages.values() for variant in variants):
+            findings.add(("forms", form_name), "no message stands in this form")
         if not _form_fields_are_sound(spec, form_name, form, findings):
             continue
         fields = fields_of(spec, form)
@@ -34,10 +36,14 @@ def check_shape(spec: DialectSpec, findings: Findings) -> None:
         for message, variants in spec.messages.items():
             for index, variant in enumerate(variants):
                 path: Path = ("messages", message) if len(variants) == 1 else ("messages", message, index)
-                if not variant.forms or form_name in variant.forms:
+                if _stands_in(variant, form_name):
                     LayoutCheck(spec, fields, variant, path, findings, (form.padding or spec.padding) == "nul").run()
     if not findings.problems:
         _check_reachable(spec, findings)
+
+
+def _stands_in(variant: MessageSpec, form_name: str) -> bool:
+    return not variant.forms or form_name in variant.forms
 
 
 def _form_fields_are_sound(spec: DialectSpec, form_name: str, form: FormSpec, findings: Findings) -> bool:
@@ -96,6 +102,8 @@ def _check_references(spec: DialectSpec, findings: Findings) -> None:
         for index, name in enumerate(members):
             findings.known(("groups", group, index), name, fields, "field")
     for message, variants in spec.messages.items():
+        if not variants:
+            findings.add(("messages", message), "expected a table, or a list of one or more")
         for variant in variants:
             if variant.sender is not None:
                 findings.known(("messages", message, "from"), variant.sender, roles, "role among the ports")

@@ -115,7 +115,7 @@ def _step(step: Step) -> dict[str, _Lua]:
         "optional": step.optional or None,
         "guard": None if step.guard is None else [_value(value) for value in step.guard],
         "allowed": None if step.allowed is None else [_value(value) for value in step.allowed],
-        "names": dict(step.names) or None,
+        "names": {number: word for number, word in step.names if word} or None,  # an empty word is none
         "counts": _COUNTS.get(step.counts),
         "span_first": step.span[0] + 1 if spans else None,
         "span_last": step.span[1] + 1 if spans else None,

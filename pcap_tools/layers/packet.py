@@ -13,7 +13,7 @@ from pcap_tools.dialect.problems import suggestion
 from pcap_tools.dialect.program import Layout
 from pcap_tools.errors import UsageError
 from pcap_tools.layers.answering import acknowledges
-from pcap_tools.layers.building import choose, is_absent, to_message
+from pcap_tools.layers.building import Choice, choose, is_absent, to_message
 from pcap_tools.layers.nul_padding import AlsoKnownAs, NulPadding
 from pcap_tools.layers.summary import summarize
 from pcap_tools.message import Message
@@ -158,15 +158,17 @@ class DialectPacket(AlsoKnownAs, Packet):
     def _wanted(self) -> tuple[Any, str | None, str | None, dict[str, Any]]:
         return self._codec.dialect, self.message_name, self._form, self._given()
 
-    def _layout_now(self) -> Layout:
-        return self._layout or choose(*self._wanted())[1]
+    def _choice(self) -> Choice:
+        """Form and layout: as read, until a field changes; then by what was set (a default chooses no layout)."""
+        form = self._codec.dialect.form(self._form) if self._layout and self._form else None
+        return (form, self._layout) if form and self._layout else choose(*self._wanted())
 
     def has_step(self, name: str) -> bool:
         """Is this field of the dialect on the wire, in this packet's form and variant?"""
         given = self._given()
         if self._partial:
             return name in given
-        steps = self._layout_now().steps
+        steps = self._choice()[1].steps
         return any(step.name == name and not is_absent(steps, at, given) for at, step in enumerate(steps))
 
     def self_build(self) -> bytes:
@@ -174,10 +176,9 @@ class DialectPacket(AlsoKnownAs, Packet):
             return self.raw_packet_cache
         if self._took is not None:
             return self._took
-        choice = choose(*self._wanted())  # by what was set: a default chooses no layout
         values = {name: self.getfieldval(own) for own, name in self.dialect_name.items()}
         given = self._given() if self._partial else {name: v for name, v in values.items() if v is not None}
-        return self._codec.build(to_message(self._codec.dialect, choice, given, self._partial), check=False)
+        return self._codec.build(to_message(self._codec.dialect, self._choice(), given, self._partial), check=False)
 
     def post_build(self, pkt: bytes, pay: bytes) -> bytes:
         whole = pkt + pay

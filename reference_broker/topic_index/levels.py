@@ -1,23 +1,26 @@
 """Filters whose wildcards stand for whole levels: `+` for one, `#` for the rest, `**` for any number.
 
-A trie of levels, walked with the set of all places where the filters read so far can be: never more places than nodes,
-so there is no backtracking to blow up.
+A trie of levels, walked with the set of all places where the filters read so far can be: never more places than nodes
+of one depth, so there is no backtracking to blow up. What follows a wildcard for any number of levels is no longer at
+one depth and stands in ``tails.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from reference_broker.topic_index.tails import Key, Tails
+
 
 class _Node:
     """A place in the trie: children by literal level (bytes) or by what a wildcard spans (str)."""
 
-    __slots__ = ("children", "filters", "is_any_levels")
+    __slots__ = ("children", "filters", "tails")
 
-    def __init__(self, is_any_levels: bool = False) -> None:
-        self.children: dict[bytes | str, _Node] = {}
+    def __init__(self) -> None:
+        self.children: dict[Key, _Node] = {}
         self.filters: set[bytes] = set()
-        self.is_any_levels = is_any_levels
+        self.tails = Tails()
 
 
 class LevelIndex:
@@ -37,69 +40,68 @@ class LevelIndex:
         if self._spans.get(text) == "all":
             self._everything.add(text)
             return
+        head, tail = self._keys(text)
         node = self._root
-        for key in self._keys(text):
-            node = node.children.setdefault(key, _Node(is_any_levels=key == "any-levels"))
-        node.filters.add(text)
+        for key in head:
+            node = node.children.setdefault(key, _Node())
+        if tail is None:
+            node.filters.add(text)
+        else:
+            node.tails.add(text, tail)
 
     def discard(self, text: bytes) -> None:
         self._everything.discard(text)
-        trail: list[tuple[_Node, bytes | str]] = []
+        head, tail = self._keys(text)
+        trail: list[tuple[_Node, Key]] = []
         node = self._root
-        for key in self._keys(text):
+        for key in head:
             if key not in node.children:
                 return
             trail.append((node, key))
             node = node.children[key]
         node.filters.discard(text)
+        if tail is not None:
+            node.tails.discard(text, tail)
         for parent, key in reversed(trail):
             child = parent.children[key]
-            if child.filters or child.children:
+            if child.filters or child.children or child.tails:
                 return
             del parent.children[key]
 
     def matching(self, topic: bytes) -> Iterator[bytes]:
         yield from self._everything
-        matched: set[bytes] = set()
-        places = _with_any_levels([self._root])
-        for level in self._levels(topic):
-            matched |= _rests(places)
-            places = _with_any_levels(_step(places, level))
-        matched |= _rests(places)
-        yield from matched.union(*(node.filters for node in places))
+        levels = self._levels(topic)
+        places = [self._root]
+        for at, level in enumerate(levels):
+            yield from _open_ends(places, levels[at:])
+            places = _step(places, level)
+        yield from _open_ends(places, [])
+        for node in places:
+            yield from node.filters
 
     def _levels(self, text: bytes) -> list[bytes]:
         return (text if self._case_sensitive else text.lower()).split(self._separator)
 
-    def _keys(self, text: bytes) -> list[bytes | str]:
-        return [self._spans.get(level, level) for level in self._levels(text)]
+    def _keys(self, text: bytes) -> tuple[list[Key], list[Key] | None]:
+        """The levels of a filter, cut in two at the first wildcard for any number of them."""
+        keys: list[Key] = [self._spans.get(level, level) for level in self._levels(text)]
+        if "any-levels" not in keys:
+            return keys, None
+        at = keys.index("any-levels")
+        return keys[:at], keys[at + 1 :]
 
 
 def _step(places: list[_Node], level: bytes) -> list[_Node]:
     """Where one can be after one more level."""
-    after: dict[_Node, None] = {}
-    for node in places:
-        for child in (node.children.get(level), node.children.get("one-level"), node if node.is_any_levels else None):
-            if child is not None:
-                after[child] = None
-    return list(after)
+    children = (child for node in places for child in (node.children.get(level), node.children.get("one-level")))
+    return [child for child in children if child is not None]
 
 
-def _with_any_levels(places: list[_Node]) -> list[_Node]:
-    """The places, and those behind a wildcard that may span no level at all."""
-    reached = dict.fromkeys(places)
-    for node in places:
-        while (child := node.children.get("any-levels")) is not None and child not in reached:
-            reached[child] = None
-            node = child
-    return list(reached)
-
-
-def _rests(places: list[_Node]) -> set[bytes]:
-    """Filters that end in a wildcard for the rest; nothing is a rest too."""
-    found: set[bytes] = set()
+def _open_ends(places: list[_Node], levels: list[bytes]) -> Iterator[bytes]:
+    """Filters that go on from here with a wildcard for the rest (nothing is a rest too), or for any number."""
     for node in places:
         rest = node.children.get("rest-levels")
         if rest is not None:
-            found |= rest.filters
-    return found
+            yield from rest.filters
+        if node.tails:
+            yield from node.tails.matching(levels)

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from ..ack_timing import TimingSummary
 from ..histograms import STEPS, percentiles
 from ..tallies import tally
 from .durations import on_log_scale, said
-from .style import LIGHT, Theme, axis_label, legend, name, note, nothing, panels, rows, title
+from .style import LIGHT, Theme, axis_label, legend, name, note, nothing, panels, rows, title, whole_numbers
 
 MOST_KINDS = 4  # each its colour
 MOST_CLIENTS = 15
@@ -46,7 +45,7 @@ def round_trips(timing: TimingSummary, theme: Theme = LIGHT) -> Figure:
         below += heights
     _mark(axes, numbers, counts, theme)
     on_log_scale(axes, "x", edges[0], edges[-1])
-    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    whole_numbers(axes.yaxis, 5)
     axis_label(axes, "x", "from request to ACK", theme)
     axis_label(axes, "y", "requests", theme)
     title(figure, "How long ACKs take", theme)
@@ -92,6 +91,7 @@ def over_time(timing: TimingSummary, theme: Theme = LIGHT) -> Figure:
     begin = min(row["time_ns"] for row in told)
     _paint_times(upper, told, begin, theme)
     _paint_counts(lower, told, begin, timing.width_ns / 1e9, theme)
+    whole_numbers(lower.xaxis, 8)
     axis_label(lower, "x", "seconds since the first request", theme)
     title(figure, "ACKs over time", theme)
     legend(upper, theme)
@@ -127,7 +127,7 @@ def _paint_counts(axes: Axes, told: list[dict[str, Any]], begin: int, width: flo
     acked, unacked = np.array(list(sums.values())).T
     axes.bar(seconds, acked, width, align="edge", color=theme.good, label="answered")
     axes.bar(seconds, unacked, width, acked, align="edge", color=theme.bad, label="never answered")
-    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    whole_numbers(axes.yaxis, 4)
     axis_label(axes, "y", "requests", theme)
 
 

@@ -15,10 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from ..fanout import FanoutSummary
-from .style import LIGHT, Theme, axis_label, legend, name, note, nothing, panels, rows, title
+from .style import LIGHT, Theme, axis_label, legend, name, note, nothing, panels, rows, title, whole_numbers
 
 MOST_ROWS = 15
 MOST_COLUMNS = 24
@@ -43,7 +42,7 @@ def by_topic(fanout: FanoutSummary, most: int = MOST_ROWS, theme: Theme = LIGHT)
     for at, row in enumerate(told):
         note(axes, begins[at], at, _each(row), theme)
     axes.set_xlim(0, max([*begins, 1]) * 1.25)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    whole_numbers(axes.xaxis, 6)
     rows(axes, [row["topic"] for row in told], theme)
     axis_label(axes, "x", "copies, retained ones too", theme)
     title(figure, "Fan-out by topic", theme)
@@ -64,8 +63,8 @@ def _each(row: dict[str, Any]) -> str:
 def links(fanout: FanoutSummary, most: int = MOST_ROWS, theme: Theme = LIGHT) -> Figure:
     """Topics by subscribers: a mark where a subscriber was due messages of a topic. The busiest of both are shown."""
     pairs = fanout.topic_links.filter(pc.is_valid(fanout.topic_links.column("topic")))
-    topics = [row["topic"] for row in fanout.topic_rows()]
-    shown_topics = [topic for topic in topics if topic in set(pairs.column("topic").to_pylist())][:most]
+    linked = set(pc.unique(pairs.column("topic")).to_pylist())
+    shown_topics = [row["topic"] for row in fanout.topic_rows() if row["topic"] in linked][:most]
     pairs = pairs.filter(pc.is_in(pairs.column("topic"), pa.array(shown_topics, pa.string())))
     busiest = Counter(pairs.column("subscriber").to_pylist()).most_common(MOST_COLUMNS)
     if not busiest:
@@ -103,7 +102,7 @@ def by_filter(fanout: FanoutSummary, most: int = MOST_ROWS, theme: Theme = LIGHT
         if many is not None:
             note(axes, row["hits"], at, f"{many:,} subscriber{'s' if many != 1 else ''}", theme)
     axes.set_xlim(0, max([row["hits"] for row in told] + [1]) * 1.25)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    whole_numbers(axes.xaxis, 6)
     rows(axes, [row["filter"] for row in told], theme)
     axis_label(axes, "x", "messages that matched", theme)
     title(figure, "Fan-out by filter", theme)

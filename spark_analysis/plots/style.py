@@ -18,7 +18,9 @@ from dataclasses import astuple, dataclass
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from pcap_tools.escaping import shorten
 
@@ -84,6 +86,12 @@ def axis_label(axes: Axes, which: str, text: str, theme: Theme) -> None:
     axes.set(**{f"{which}label": text})
     axes.yaxis.label.set(color=theme.muted, fontsize=_SMALL)
     axes.xaxis.label.set(color=theme.muted, fontsize=_SMALL)
+
+
+def whole_numbers(axis: Axis, most: int) -> None:
+    """At most so many labels, as 1,000."""
+    axis.set_major_locator(MaxNLocator(most, integer=True))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
 def legend(axes: Axes, theme: Theme, columns: int = 4) -> None:

@@ -175,9 +175,9 @@ def test_the_five_functions_take_the_options(spark: SparkSession, captures: Path
 
 
 def test_the_page_lists_every_column_with_its_type() -> None:
-    page = (REPO / "docs" / "dataframes.md").read_text()
+    page = (REPO / "docs" / "reference" / "schemas.md").read_text()
     for name, schema in frames.SCHEMAS.items():
-        section = page.partition(f"\n### {name}\n")[2].partition("\n### ")[0].partition("\n## ")[0]
-        told = re.findall(r"^\| `(\w+)` \| (\S+) \|", section, re.M)
+        section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
+        told = re.findall(r"^\| `(\w+)` \| `(\S+)` \|", section, re.M)
         spark_types = from_arrow_schema(schema)
         assert told == [(one.name, one.dataType.simpleString()) for one in spark_types], name

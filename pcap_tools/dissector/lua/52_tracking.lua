@@ -107,7 +107,7 @@ end
 -- Under which topic the broker files a message, all names of it, and the content by which its forwards are known.
 local function topic_of(session, dialect, m, client, is_publish)
     local layout = m.layout
-    if layout.has_plain_topic then
+    if layout.has_plain_topic and m.topic then -- it may be absent, where it is optional
         return m.topic, nil, m.content
     elseif layout.has_number_topic then
         local names = names_of(session, dialect, client)[m.number]

@@ -126,12 +126,18 @@ local function gather(dialect)
     return order
 end
 
+-- A dialect called like a common field, or `expert`: a name that no dialect can have keeps the two apart.
+local function prefix_of(dialect)
+    local is_taken = fields[dialect.name] or dialect.name == "expert"
+    return "pubsub." .. dialect.name .. (is_taken and "-dialect" or "")
+end
+
 local function define_own(dialect)
-    local taken = {}
-    dialect.own_field = ProtoField.none("pubsub." .. dialect.name, "Fields of " .. dialect.name)
+    local taken, prefix = {}, prefix_of(dialect)
+    dialect.own_field = ProtoField.none(prefix, "Fields of " .. dialect.name)
     fields["own " .. dialect.name] = dialect.own_field
     for _, entry in ipairs(gather(dialect)) do
-        local shape, abbr = entry.shape, "pubsub." .. dialect.name .. "." .. entry.name
+        local shape, abbr = entry.shape, prefix .. "." .. entry.name
         if taken[abbr] then -- text in one form, a number in another
             abbr = abbr .. "." .. shape.sort
         end

@@ -8,7 +8,27 @@ local find, sub, gsub, format, byte = string.find, string.sub, string.gsub, stri
 local ARROW = " \226\134\146 "
 local MOST_SHOWN = 60
 
--- Text from a packet: control characters and bytes that are no UTF-8 as \xNN, long texts cut.
+-- Characters that are not seen but act, in UTF-8: C1 controls and the soft hyphen, marks that change the direction of
+-- what follows, those that join or have no width, tags. Wireshark's columns show them as they are.
+local ACTING = {
+    "\194[\128-\159\173]",
+    "\216\156",
+    "\226\128[\139-\143\168-\174]",
+    "\226\129[\160-\175]",
+    "\239\187\191",
+    "\243\160[\128\129]",
+}
+
+local function acts(text)
+    for _, pattern in ipairs(ACTING) do
+        if find(text, pattern) then
+            return true
+        end
+    end
+    return false
+end
+
+-- Text from a packet: what acts, control characters and bytes that are no UTF-8 as \xNN, long texts cut.
 function ts.shown(text)
     if #text > MOST_SHOWN then
         text = sub(text, 1, MOST_SHOWN) .. "..."
@@ -17,7 +37,7 @@ function ts.shown(text)
     if last == #text then
         return text
     end
-    if charsets.is_readable(text) and not find(text, "[\t\n\11\12\r]") then
+    if charsets.is_readable(text) and not find(text, "[\t\n\11\12\r]") and not acts(text) then
         return text
     end
     return (gsub(text, "[^\32-\126]", function(char)

@@ -32,6 +32,12 @@ local function default_ports(dialect)
     return table.concat(list, ",")
 end
 
+-- The name of its preference; Wireshark takes none that begins with "pubsub".
+local function ports_preference(dialect)
+    local name = dialect.name
+    return name:find("^pubsub") and "ports_of_" .. name or name .. "_ports"
+end
+
 local choices = { { 1, "auto", 0 } }
 for place, dialect in ipairs(ts.dialects) do
     choices[#choices + 1] = { place + 1, dialect.name, place }
@@ -39,7 +45,7 @@ end
 proto.prefs.dialect =
     Pref.enum("Dialect", 0, "Decode all publish/subscribe traffic as this dialect", choices, false)
 for _, dialect in ipairs(ts.dialects) do
-    proto.prefs[dialect.name .. "_ports"] =
+    proto.prefs[ports_preference(dialect)] =
         Pref.range("UDP ports of " .. dialect.name, default_ports(dialect), dialect.title, 65535)
 end
 proto.prefs.heuristics = Pref.bool("Find the traffic on other ports", true, "Recognise dialects by their content")
@@ -115,7 +121,7 @@ end
 function settings.apply()
     settings.by_port = {}
     for _, dialect in ipairs(ts.dialects) do
-        claim(proto.prefs[dialect.name .. "_ports"], dialect)
+        claim(proto.prefs[ports_preference(dialect)], dialect)
     end
     claim(arguments.ports or "", arguments.dialect and ts.by_name[arguments.dialect])
     settings.only = ts.by_name[arguments.dialect] or ts.dialects[proto.prefs.dialect]

@@ -15,6 +15,7 @@ from .pictures import picture
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from ...ack_timing import TimingSummary
     from ...checker.results import SessionResult
 
 MOST_ROWS = 20
@@ -45,6 +46,20 @@ def timing_of(session: SessionResult, with_pictures: bool) -> Measures:
     if not kinds:
         return Measures(["Nothing was due an acknowledgement."], [], [])
     clients = timing.rows(MOST_ROWS)
+    pictures = _drawn(
+        with_pictures,
+        (partial(ack_timing.round_trips, timing), "Histogram of the time from request to ACK, by kind of request."),
+        (partial(ack_timing.over_time, timing), "Time from request to ACK, and requests answered or not, over time."),
+        (partial(ack_timing.by_client, timing), "Ranges of the time from request to ACK, by client."),
+    )
+    tables = [
+        _ack_table("ACKs by kind of request (ms)", ("asks", "kind"), kinds, 0),
+        _ack_table("ACKs by client (ms)", ("client", "kind"), clients, len(timing.groups) - len(clients)),
+    ]
+    return Measures(_timing_sentences(timing, kinds), pictures, tables)
+
+
+def _timing_sentences(timing: TimingSummary, kinds: Sequence[dict[str, Any]]) -> list[str]:
     sums = {name: sum(row[name] for row in kinds) for name in _COUNTS}
     sentences = [
         f"{counted(sums['requests'], 'request')} asked for an ACK: {sums['acked']:,} got one, "
@@ -57,17 +72,7 @@ def timing_of(session: SessionResult, with_pictures: bool) -> Measures:
             sentences.append(
                 f"The broker took {half} {what} in the median, {most} at 99 % ({told['forwards']:,} seen)."
             )
-    pictures = _drawn(
-        with_pictures,
-        (partial(ack_timing.round_trips, timing), "Histogram of the time from request to ACK, by kind of request."),
-        (partial(ack_timing.over_time, timing), "Time from request to ACK, and requests answered or not, over time."),
-        (partial(ack_timing.by_client, timing), "Ranges of the time from request to ACK, by client."),
-    )
-    tables = [
-        _ack_table("ACKs by kind of request (ms)", ("asks", "kind"), kinds, 0),
-        _ack_table("ACKs by client (ms)", ("client", "kind"), clients, len(timing.groups) - len(clients)),
-    ]
-    return Measures(sentences, pictures, tables)
+    return sentences
 
 
 def _ack_table(caption: str, keys: tuple[str, ...], rows: Sequence[dict[str, Any]], more: int) -> Table:

@@ -1,0 +1,96 @@
+"""`topicshark report`: what is wrong with the traffic in captures, as one HTML page to read, print or send."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.app import new_app
+from cli.checking import (
+    Asked,
+    Brokers,
+    DialectNames,
+    Engine,
+    EngineChoice,
+    Master,
+    Merge,
+    Ports,
+    Sources,
+    run_check,
+    verdict_code,
+)
+
+app = new_app()
+
+OF_A_RULE = 10
+
+
+@app.command(epilog="Example: topicshark report capture.pcap -o report.html")
+def report(
+    sources: Sources,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page.")] = Path("report.html"),
+    dialect: DialectNames = None,
+    port: Ports = None,
+    broker: Brokers = None,
+    merge: Merge = False,
+    engine: EngineChoice = Engine.AUTO,
+    limit: Annotated[int, typer.Option(min=0, metavar="N", help="Findings shown of a rule.")] = OF_A_RULE,
+    master: Master = None,
+) -> None:
+    """Write one HTML page: verdict, broken rules with diagrams, ACK timing, fan-out, quality of the capture.
+
+    The page holds all it needs, runs no script and loads nothing. Exit code: as of topicshark check, so 1 if a rule
+    of level error is broken.
+    """
+    asked = Asked(sources, dialect, port, broker, merge, engine, master)
+    _check_output(output, sources)
+    result = report_result(asked, (), limit)
+    _write(output, report_page(asked, result, limit))
+    _tell(output, result)
+    raise typer.Exit(verdict_code(result))
+
+
+def report_result(asked: Asked, rules: tuple[str, ...], limit: int) -> Any:
+    """What the page tells of."""
+    from spark_analysis.checker.rules import RULES
+
+    return run_check(asked, rules, limit * len(RULES) or 1, summaries=True)
+
+
+def report_page(asked: Asked, result: Any, limit: int) -> str:
+    """The page as text."""
+    from spark_analysis.checker.ingested import find_sources
+    from spark_analysis.planning import wanted_dialects
+    from spark_analysis.reports.html.page import html_page
+
+    return html_page(result, find_sources(asked.sources), wanted_dialects(asked.dialect, asked.port or ()), limit)
+
+
+def _check_output(output: Path, sources: list[str]) -> None:
+    """Before the work: a report must not replace what it is about, and needs a place."""
+    from pcap_tools.errors import UsageError
+    from spark_analysis.checker.ingested import find_sources
+
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise UsageError(f"-o {output}: give the name of a file, in a folder that is there")
+    found = find_sources(sources)
+    place = os.path.realpath(output)
+    inside = any(Path(place).is_relative_to(os.path.realpath(folder.path)) for folder in found.folders)
+    if inside or place in {os.path.realpath(capture) for capture in found.captures}:
+        raise UsageError(f"-o {output}: is one of the sources; write the report elsewhere")
+
+
+def _write(output: Path, page: str) -> None:
+    from pcap_tools.capture.new_file import new_file
+
+    with new_file(output) as stream:
+        stream.write(page.encode())
+
+
+def _tell(output: Path, result: Any) -> None:
+    from spark_analysis.reports.html.sentences import page_sentence, page_verdict
+    from spark_analysis.reports.safe_text import shown
+
+    typer.echo(f"{page_verdict(result)}: {page_sentence(result)}")
+    typer.echo(f"report: {shown(str(output))}")
