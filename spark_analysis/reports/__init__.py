@@ -1,1 +1,1 @@
-"""What was found, for people and for programs: text, JSON, JUnit and SARIF. Each file makes one of them."""
+"""What was found, for people and for programs: text, HTML, JSON, JUnit and SARIF. Each file or folder makes one."""

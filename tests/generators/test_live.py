@@ -42,6 +42,23 @@ def test_the_clients_of_a_building(topicshark: Command, tmp_path: Path, dialect:
         assert forward.meaning in ("publish", "deliver")
 
 
+def test_the_capture_has_the_order_in_which_the_broker_sent(topicshark: Command, tmp_path: Path) -> None:
+    """However late a client comes to read: forwards before the ACK, as the broker's own recording has them."""
+    capture = tmp_path / "live.pcap"
+    with running_broker(tmp_path, "--dialect", "colon", "--pcap", str(tmp_path / "broker.pcap")) as broker:
+        done = topicshark(
+            *("generate", "building", "--to", f"{broker.host}:{broker.port}", "--rate", "300", "-o", str(capture))
+        )
+    assert done.returncode == 0, done.stderr
+
+    def sent(path: Path) -> list[tuple[str, int, bytes]]:
+        rows = decode_capture(path, ports={broker.port: "colon"})
+        out = [row.datagram for row in rows if (row.datagram.src, row.datagram.sport) == (broker.host, broker.port)]
+        return [(one.dst, one.dport, one.payload) for one in out]
+
+    assert sent(capture) == sent(tmp_path / "broker.pcap")
+
+
 def test_faults_of_the_clients_go_out(topicshark: Command, tmp_path: Path) -> None:
     capture, truth = tmp_path / "live.pcap", tmp_path / "truth.json"
     with running_broker(tmp_path, "--dialect", "colon") as broker:
