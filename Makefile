@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Those of the packages that are there, and everything Python that is checked.
 PACKAGES := $(patsubst %/__init__.py,%,$(wildcard $(addsuffix /__init__.py,pcap_tools reference_broker generators \
               spark_analysis cli)))
-PYTHON_CODE := $(PACKAGES) $(wildcard tests benchmarks fuzzing scripts)
+PYTHON_CODE := $(PACKAGES) $(wildcard tests benchmarks fuzzing notebooks scripts)
 LUA_CODE := $(shell find . -name '*.lua' -not -path './.*' -not -path './build/*')
 
 .PHONY: help setup test lint bench accuracy fuzz soak demo notebook clean

@@ -86,7 +86,7 @@ class Findings:
                 frames,
                 client if client is not None else events.client(row),
                 shown,
-                escape_text(text),
+                text if text.isprintable() else escape_text(text),  # topics in it are escaped once already
             )
         )
 
