@@ -43,7 +43,7 @@ def broker(
         bool, typer.Option("--nak", help="Refuse requests with a NAK, where the dialect has one and clients know it.")
     ] = False,
     list_mistakes: Annotated[bool, typer.Option("--list-mistakes", help="List the mistakes and exit.")] = False,
-    subscriptions_by_source: Annotated[int, typer.Option(min=0, help="Limit for one endpoint.")] = 1_000,
+    subscriptions_by_source: Annotated[int, typer.Option(min=0, help="Limit for one address.")] = 1_000,
     subscriptions: Annotated[int, typer.Option(min=0, help="Limit in all.")] = 100_000,
     retained_bytes: Annotated[int, typer.Option(min=0, help="Limit of all retained messages.")] = 16 << 20,
     topic_bytes: Annotated[int, typer.Option(min=1, help="Limit of a topic or filter.")] = 1_024,

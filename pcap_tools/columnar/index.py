@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcap_tools.capture.damage import Damage
+from pcap_tools.capture.frame import MAX_CAPTURED
 from pcap_tools.capture.pcapng import _Interface
 
 from .copies_kernel import GROUP_COLUMNS, random_seed
@@ -155,15 +156,33 @@ def _no_groups() -> NDArray[np.int64]:
 
 
 def _load(place: Path, source: ByteSource) -> Index | None:
-    """None if there is none, if it is of another content or version, or if it is not an index at all."""
+    """None if there is none, if it is of another content or version, or if it is not an index at all.
+
+    It may come from whoever sent the capture, so it is not believed more than that.
+    """
     try:
         with np.load(place, allow_pickle=False) as arrays:
+            if any(member.compress_type for member in arrays.zip.infolist()):
+                return None  # none is written so: it could be a bomb
             about = json.loads(arrays["about"].tobytes())
             if about["format"] != _VERSION or about["version"] != source.version:
                 return None
-            return _index(about, arrays["states"], arrays["groups"], arrays["notes"], source.name)
-    except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, AttributeError, BadZipFile):
+            index = _index(about, arrays["states"], arrays["groups"], arrays["notes"], source.name)
+            return index if _is_possible(index, source.size) else None
+    except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, AttributeError, BadZipFile, MemoryError):
         return None
+
+
+def _is_possible(index: Index, size: int) -> bool:
+    """Nothing in it asks for bytes that the capture cannot have."""
+    offsets = [state.offset for state in index.states]
+    notes = [note for state in index.states for note in state.notes]
+    return (
+        bool(offsets)
+        and offsets == sorted(offsets)
+        and 0 <= offsets[0] <= offsets[-1] <= index.end <= size
+        and all(0 <= note.captured <= MAX_CAPTURED and 0 <= note.offset < size for note in notes)
+    )
 
 
 def _index(

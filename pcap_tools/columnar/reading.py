@@ -3,8 +3,8 @@
     >>> for batch in read_file("run.pcap"):                                # doctest: +SKIP
     ...     print(batch.count, batch.frame[: batch.count])
 
-The rows are those of `pcap_tools.capture.read_datagrams`, in the same order; memory is bounded likewise. Times beyond
-64 bits, which only a damaged or hostile pcapng has, are held at the edge.
+The rows are those of `pcap_tools.capture.read_datagrams`, in the same order; memory is bounded likewise, but that each
+address is remembered: some 150 bytes for one.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Reading:
                 while need == 0 and batch.count < len(self._kinds) and self.position < limit:
                     need = self._stride(limit)
             except Corrupt as corrupt:
-                # Its traceback would hold this frame, which holds it: megabytes that only the collector of garbage frees.
+                # Its traceback holds this frame, which would hold it: megabytes that wait for the garbage collector.
                 damage = corrupt.with_traceback(None)
             if batch.count:
                 self._addresses.spell()

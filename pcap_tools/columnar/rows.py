@@ -3,7 +3,7 @@
 >>> for lines in decode_lines(TableLines, "run.pcap"):      # doctest: +SKIP
 ...     sys.stdout.write(lines.text)
 
-Both ways say the same, except of times beyond 64 bits of nanoseconds, which only a damaged or hostile pcapng has.
+Both ways say the same.
 """
 
 from __future__ import annotations
