@@ -227,7 +227,7 @@ def _overlaps(chance: random.Random, good: Good) -> Damaged:
 
 @_class("gzip bombs")
 def _gzip_bomb(chance: random.Random, good: Good) -> Damaged:
-    """Zeros take a thousandth of their room: empty records of pcap, no block of pcapng; or nothing but empty members."""
+    """Zeros pack well: empty records of pcap, no block of pcapng; or nothing but empty members."""
     zeros = _packed(bytes(1 << chance.choice((12, 12, 14, 14, 16, 18))))
     empty = _packed(b"") * chance.randrange(1, 200)
     return _packed(good.content) + chance.choice((zeros, empty, empty + zeros)), len(good.packets)

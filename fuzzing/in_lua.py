@@ -43,7 +43,7 @@ class Lua:
         answers: list[Answer] = []
         while len(answers) < len(items):
             lines, problem = self._run(items[len(answers) :])
-            answers += [_outcome(line.split(" ")) for line in lines]
+            answers += [outcome_of_line(line) for line in lines]
             if problem is not None:
                 answers.append(Failure(problem))
         return answers
@@ -64,9 +64,9 @@ class Lua:
         return outcome_of(message)
 
 
-def _outcome(words: list[str]) -> Outcome:
+def outcome_of_line(line: str) -> Outcome:
     """A line of the driver, whose head tells the format."""
-    form, message, meaning, topic, filter_, payload, retain, padding, error, offset, *rest = words
+    form, message, meaning, topic, filter_, payload, retain, padding, error, offset, *rest = line.split(" ")
     fields: dict[str, Value] = {}
     ranges = {}
     for name, kind, value, span in zip(*[iter(rest)] * 4, strict=True):

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from cli.main import exit_code_of
+
 REPO = Path(__file__).resolve().parent.parent
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +34,18 @@ def topicshark() -> Command:
             timeout=120,
             check=False,
         )
+
+    return run
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command in this process, where the kernels are loaded once: exit code, stdout, stderr."""
+
+    def run(*args: object) -> tuple[int, str, str]:
+        code = exit_code_of([str(arg) for arg in args])
+        out, err = capsys.readouterr()
+        return code, out, err
 
     return run
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +12,10 @@ import pytest
 from cli.exit_codes import ExitCode
 from cli.main import exit_code_of
 from tests.capture.tshark import needs_tshark, run_tshark, tshark_fields
+from tests.conftest import Run
 from tests.spark_analysis.checked import Talk
 
-Run = Callable[..., tuple[int, str, str]]
-
 pytestmark = [needs_tshark, pytest.mark.tshark]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command in this process: the kernels are loaded once."""
-
-    def run(*args: object) -> tuple[int, str, str]:
-        code = exit_code_of([str(arg) for arg in args])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture(scope="module")

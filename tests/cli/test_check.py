@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,23 +11,9 @@ import pytest
 from cli.exit_codes import ExitCode
 from cli.main import exit_code_of
 from spark_analysis.checker.rules import RULES
-from tests.conftest import Command
+from tests.conftest import Command, Run
 
 EMPTY_PCAP = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000")
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command in this process: the kernels are loaded once."""
-
-    def run(*args: object) -> tuple[int, str, str]:
-        code = exit_code_of([str(arg) for arg in args])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture(scope="module")

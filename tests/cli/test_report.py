@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cli.exit_codes import ExitCode
 from cli.main import exit_code_of
-from tests.conftest import REPO
+from tests.conftest import REPO, Run
 from tests.spark_analysis.report_pages import Markup, findings_capture
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command in this process: the kernels are loaded once."""
-
-    def run(*args: object) -> tuple[int, str, str]:
-        code = exit_code_of([str(arg) for arg in args])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from fuzzing.in_lua import outcome_of_line
+from fuzzing.outcome import Outcome, outcome_of
 from pcap_tools.codec import Codec
 from pcap_tools.dialect import builtin_names
-from pcap_tools.dialect.program import Value
 from pcap_tools.dissector import write_dissector
-from pcap_tools.message import Message
 from tests.dissector.datagrams import generated
 from tests.vectors import dialect_of, load_vectors, own_dialect_names
 
@@ -23,23 +22,6 @@ NAMES = [*builtin_names(), *own_dialect_names()]
 PER_DIALECT = 1500
 
 
-class Decoded(NamedTuple):
-    """A message as the driver prints it."""
-
-    form: str
-    message: str | None
-    meaning: str | None
-    topic: bytes | None
-    filter: bytes | None
-    payload: bytes | None
-    retain: bool | None
-    padding: int
-    error: str | None
-    error_offset: int | None
-    fields: dict[str, Value]
-    ranges: dict[str, tuple[int, int]] | None
-
-
 @pytest.fixture(scope="module")
 def dissector(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("lua") / "dissector.lua"
@@ -47,7 +29,7 @@ def dissector(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(lua: str, dissector: Path, lines: list[str]) -> list[Decoded]:
+def run(lua: str, dissector: Path, lines: list[str]) -> list[Outcome]:
     """All datagrams in one process."""
     if shutil.which(lua) is None:
         pytest.skip(f"{lua} is not installed")
@@ -55,56 +37,11 @@ def run(lua: str, dissector: Path, lines: list[str]) -> list[Decoded]:
         [lua, str(DRIVER), str(dissector)], input="\n".join(lines), capture_output=True, text=True, check=False
     )
     assert done.stderr == ""
-    return [_parse(line.split(" ")) for line in done.stdout.splitlines()]
+    return [outcome_of_line(line) for line in done.stdout.splitlines()]
 
 
 def line_of(dialect: str, datagram: bytes, length: int | None = None) -> str:
     return f"{dialect} {datagram.hex() or '-'} {len(datagram) if length is None else length}"
-
-
-def _parse(words: list[str]) -> Decoded:
-    form, message, meaning, topic, filter_, payload, retain, padding, error, offset, *rest = words
-    fields: dict[str, Value] = {}
-    ranges = {}
-    for name, kind, value, span in zip(*[iter(rest)] * 4, strict=True):
-        fields[name] = int(value) if kind == "n" else bytes.fromhex(value[1:])
-        first, last = span.split("-")
-        ranges[name] = (int(first), int(last))
-    return Decoded(
-        form,
-        None if message == "-" else message,
-        None if meaning == "-" else meaning,
-        _bytes(topic),
-        _bytes(filter_),
-        _bytes(payload),
-        None if retain == "-" else retain == "true",
-        int(padding),
-        None if error == "-" else error,
-        None if offset == "-" else int(offset),
-        fields,
-        ranges,
-    )
-
-
-def _bytes(text: str) -> bytes | None:
-    return None if text == "-" else bytes.fromhex(text[1:])
-
-
-def expected(message: Message) -> Decoded:
-    return Decoded(
-        message.form,
-        message.message,
-        message.meaning,
-        message.topic,
-        message.filter,
-        message.payload,
-        message.retain,
-        message.padding,
-        message.error,
-        message.error_offset,
-        message.fields,
-        message.ranges,
-    )
 
 
 @pytest.mark.parametrize("lua", LUAS)
@@ -113,7 +50,7 @@ def test_every_vector(lua: str, dissector: Path) -> None:
     decoded = run(lua, dissector, [line_of(vector.dialect, vector.datagram) for vector in vectors])
     assert len(decoded) == len(vectors)
     for vector, got in zip(vectors, decoded, strict=True):
-        want = Decoded(
+        want = Outcome(
             vector.form,
             vector.message,
             vector.meaning,
@@ -136,7 +73,7 @@ def test_generated_datagrams_as_the_codec(lua: str, dissector: Path) -> None:
     decoded = run(lua, dissector, [line_of(name, datagram) for name, datagram in work])
     codecs = {name: Codec(dialect_of(name)) for name in NAMES}
     for (name, datagram), got in zip(work, decoded, strict=True):
-        assert got == expected(codecs[name].decode(datagram)), f"{name}: {datagram.hex()}"
+        assert got == outcome_of(codecs[name].decode(datagram)), f"{name}: {datagram.hex()}"
 
 
 @pytest.mark.parametrize("lua", LUAS)

@@ -12,36 +12,21 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.exit_codes import ExitCode
-from cli.main import exit_code_of
 from pcap_tools.capture import CaptureError, Damage, read_frames
 from pcap_tools.columnar.reading import read_batches
 from pcap_tools.columnar.splits import plan_splits
 from tests.capture import packets as p
 from tests.columnar.captures import Result, by_kernels, by_python, rows_of
-from tests.conftest import REPO
+from tests.conftest import REPO, Run
 from tests.fuzzing.broken_files import BROKEN, FRAMES, PCAP, REST, TALK
 
-Run = Callable[..., tuple[int, str, str]]
 EVERY_CLASS = pytest.mark.parametrize("name", BROKEN)
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command in this process: the kernels are loaded once."""
-
-    def run(*args: object) -> tuple[int, str, str]:
-        code = exit_code_of([str(arg) for arg in args])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture
