@@ -10,7 +10,7 @@ PACKAGES := $(patsubst %/__init__.py,%,$(wildcard $(addsuffix /__init__.py,pcap_
 PYTHON_CODE := $(PACKAGES) $(wildcard tests benchmarks fuzzing notebooks scripts)
 LUA_CODE := $(shell find . -name '*.lua' -not -path './.*' -not -path './build/*')
 
-.PHONY: help setup test lint bench accuracy fuzz soak demo notebook clean
+.PHONY: help setup test long lint bench accuracy fuzz soak demo notebook clean
 .DEFAULT_GOAL := help
 
 help: ## print this list
@@ -23,7 +23,10 @@ $(READY): pyproject.toml constraints.txt scripts/setup.sh
 setup: $(READY) ## system tools and the virtual environment (.venv); again costs nothing
 
 test: setup lint ## set-up, lint and all tests
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
+
+long: setup ## the tests that `make test` leaves out, as they take minutes each
+	$(BIN)/pytest -m long
 
 lint: setup ## ruff, mypy --strict, import contracts, luacheck
 	$(BIN)/ruff check $(PYTHON_CODE)

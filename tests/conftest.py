@@ -11,6 +11,8 @@ import pytest
 from cli.main import exit_code_of
 
 REPO = Path(__file__).resolve().parent.parent
+# Java's second compiler pays off after minutes: without it a small Spark takes little more than half as long.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Run = Callable[..., tuple[int, str, str]]

@@ -116,7 +116,10 @@ def test_real_captures(ways: Ways, shared_captures: Path, name: str) -> None:
 
 @pytest.mark.parametrize("scenario", ["mixed", "hostile", "fragmented"])
 def test_scenarios_and_noise(ways: Ways, tmp_path: Path, scenario: str) -> None:
-    write(generate(Order(scenario, seed=3, capture={"noise": 1})).capture, tmp_path / "a.pcapng")
+    write(
+        generate(Order(scenario, seed=3, sensors=3, dashboards=2, rounds=4, capture={"noise": 1})).capture,
+        tmp_path / "a.pcapng",
+    )
     assert "left out" in ways.agree(str(tmp_path / "a.pcapng")).err
     assert "  UDP\n" in ways.agree(str(tmp_path / "a.pcapng"), "--all").out
 
@@ -249,7 +252,7 @@ def test_only_small_plain_files_go_row_by_row(tmp_path: Path) -> None:
     assert cli.decode.is_small(str(tmp_path / "missing"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_capture(tmp_path: Path) -> None:
     """From 40 to 160 MB of the most hostile text: whoever kept it would need hundreds of MB more."""
     peaks = []

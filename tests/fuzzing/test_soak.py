@@ -27,7 +27,7 @@ def test_memory_that_stays_is_not() -> None:
     assert growth(samples([1.0, 500.0])) == [], "too short to tell"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.net
 @pytest.mark.xdist_group("live")
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("tcpdump"), reason="captures on the loopback interface")

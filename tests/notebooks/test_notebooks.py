@@ -22,8 +22,6 @@ from notebooks.refresh import FOLDER, NAMES, run
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.xdist_group("notebooks"), pytest.mark.timeout(900)]
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark on this machine")
 MOST_BYTES = 150_000
-# Java's second compiler pays off after minutes: without it a small Spark takes little more than half as long.
-QUICK_JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 PNG = b"\x89PNG\r\n\x1a\n"
 OF_A_MACHINE = re.compile(r"(/home/|/root/|/tmp/|/Users/|/work/|/var/|[A-Z]:\\\\)")
 
@@ -52,7 +50,7 @@ def told(name: str, folder: Path, size: int, asked: dict[str, str]) -> Any:
     """Run a notebook of this size; its answers to Python expressions. Its own last cell must have shown a picture."""
     question = "{" + ", ".join(f"{key!r}: {expression}" for key, expression in asked.items()) + "}"
     cell = f"import json\nprint(json.dumps({question}, default=str))"
-    notebook = run(name, folder, {**QUICK_JAVA, "TOPICSHARK_NOTEBOOK_SIZE": str(size)}, last=cell)
+    notebook = run(name, folder, {"TOPICSHARK_NOTEBOOK_SIZE": str(size)}, last=cell)
     *_, picture, answer = [cell for cell in notebook.cells if cell.cell_type == "code"]
     shown = picture.outputs[-1]["data"]["image/png"]
     assert base64.b64decode(shown).startswith(PNG)

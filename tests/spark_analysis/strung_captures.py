@@ -19,7 +19,7 @@ from pcap_tools.capture import CaptureWriter
 from pcap_tools.dialect import load_dialect
 
 SECOND = 1_000_000_000
-CAPTURES = int(os.environ.get("TOPICSHARK_CAPTURES", "30"))  # `make accuracy` takes 200
+CAPTURES = int(os.environ.get("TOPICSHARK_CAPTURES", "15"))  # `make accuracy` takes 200
 CONDITIONS = ("network-loss", "network-duplicate", "network-reorder", "broker-restart", "capture-late", "capture-drop")
 # How many runs of each: those of mqttsn and topicnumber take the longest.
 RUNS = {"colon": 12, "topicbyte": 8, "portdigits": 8, "topicnumber": 5, "rolebyte": 8, "mqttsn": 5}

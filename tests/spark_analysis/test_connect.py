@@ -12,7 +12,7 @@ import pytest
 
 from tests.spark_analysis.traffic import codec_rows, write_capture
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("spark")]
 
 SUBMITTED = """
 import sys

@@ -277,7 +277,7 @@ def test_the_command_tells_what_it_did_and_how_it_went(topicshark: Command, capt
     assert_same(tmp_path / "out")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_ends_the_job_and_leaves_nothing(tmp_path: Path) -> None:
     capture, out = tmp_path / "large.pcap", tmp_path / "out"
     write_bulk(segment_of(generate(Order("building", sensors=4, rounds=5))), 400_000, capture)
