@@ -124,6 +124,13 @@ def test_nothing_judged_is_no_pass() -> None:
     assert "Nothing could be judged" in Markup(page_of_result(result(failed={"x.pcap": "no capture"}))).text
 
 
+def test_dialects_of_one_capture_have_headings_of_their_own() -> None:
+    page = Markup(page_of_result(result(session(finding()), session(finding(), dialect="rolebyte")))).text
+    assert "run: colon" in page
+    assert "run: rolebyte" in page
+    assert "run: colon" not in Markup(page_of_result(result(session(finding())))).text
+
+
 # -- how much -----------------------------------------------------------------------------------------------------
 
 

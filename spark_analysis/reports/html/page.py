@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
@@ -60,7 +61,8 @@ def _page(result: CheckResult, sources: Sources, dialects: Dialects, most: int) 
             verdict: rule_sections(session, f"s{number}", verdict, diagrams, most)
             for verdict in ("fail", "inconclusive")
         }
-        told.append(_session(session, f"s{number}", dialects, rules, number <= MOST_WITH_PICTURES))
+        section = _session(session, f"s{number}", dialects, rules, number <= MOST_WITH_PICTURES)
+        told.append(replace(section, name=_name(session, ordered)))
     said = troubles(result)
     several = len(ordered) > 1
     return Page(
@@ -82,6 +84,13 @@ def _title(sessions: Sequence[SessionResult]) -> str:
     if len(set(captures)) == 1:
         return short(basename(captures[0]), 80)
     return counted(len(sessions), "session")
+
+
+def _name(session: SessionResult, sessions: Sequence[SessionResult]) -> str:
+    """With its dialect, where another session is called the same: one capture may hold several dialects."""
+    name = short(session.name, 80)
+    is_shared = sum(one.name == session.name for one in sessions) > 1
+    return f"{name}: {short(session.dialect, 30)}" if is_shared else name
 
 
 def _overview(session: SessionResult, number: int) -> OverviewRow:
