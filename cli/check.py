@@ -23,6 +23,7 @@ from cli.checking import (
 )
 from cli.exit_codes import ExitCode
 from cli.grading import run_grading
+from cli.output import check_output, put
 
 app = new_app()
 
@@ -71,7 +72,7 @@ def check(
         typer.Option("--by-directory", help="Each folder in SOURCE is a submission: one row each (docs/grading.md)."),
     ] = False,
     to: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="With --by-directory: write it there.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there, not to stdout.")
     ] = None,
     _list_rules: Annotated[
         bool, typer.Option("--list-rules", callback=list_rules, is_eager=True, help="Print all rules and exit.")
@@ -87,30 +88,32 @@ def check(
     asked = Asked(sources, dialect, port, broker, merge, engine, master)
     if by_directory:
         raise typer.Exit(run_grading(asked, chosen, output.value, limit if limit is not None else IN_ALL, to))
-    _refuse_without_directories(output, to)
+    _refuse(output, to, sources)
     if output is Format.HTML:
-        raise typer.Exit(_print_page(asked, chosen, limit))
-    result = run_check(asked, chosen, most * _rules() if output is Format.TEXT else most)
-    _print(result, output, most, verbose)
+        result, text = _page(asked, chosen, limit)
+    else:
+        result = run_check(asked, chosen, most * _rules() if output is Format.TEXT else most)
+        text = _text(result, output, most, verbose)
+    put(text, to)
     raise typer.Exit(verdict_code(result))
 
 
-def _print_page(asked: Asked, rules: tuple[str, ...], limit: int | None) -> ExitCode:
+def _refuse(output: Format, to: Path | None, sources: list[str]) -> None:
+    from pcap_tools.errors import UsageError
+
+    if output is Format.CSV:
+        raise UsageError("--format csv goes with --by-directory, which judges a folder of submissions")
+    if to is not None:
+        check_output(to, sources)
+
+
+def _page(asked: Asked, rules: tuple[str, ...], limit: int | None) -> tuple[Any, str]:
     """What `topicshark report` writes."""
     from cli.report import OF_A_RULE, report_page, report_result
 
     most = limit if limit is not None else OF_A_RULE
     result = report_result(asked, rules, most)
-    typer.echo(report_page(asked, result, most), nl=False)
-    return verdict_code(result)
-
-
-def _refuse_without_directories(output: Format, to: Path | None) -> None:
-    from pcap_tools.errors import UsageError
-
-    if output is Format.CSV or to is not None:
-        name = "-o" if to is not None else "--format csv"
-        raise UsageError(f"{name} goes with --by-directory, which judges a folder of submissions")
+    return result, report_page(asked, result, most)
 
 
 def _rules() -> int:
@@ -130,21 +133,17 @@ def _known(rules: list[str]) -> tuple[str, ...]:
     return chosen
 
 
-def _print(result: Any, output: Format, most: int, verbose: bool) -> None:
+def _text(result: Any, output: Format, most: int, verbose: bool) -> str:
     if output is Format.TEXT:
         from spark_analysis.reports.text import check_lines
 
-        for line in check_lines(result, most, verbose):
-            typer.echo(line)
-    elif output is Format.JUNIT:
+        return "".join(f"{line}\n" for line in check_lines(result, most, verbose))
+    if output is Format.JUNIT:
         from spark_analysis.reports.junit import junit_text
 
-        typer.echo(junit_text(result, most), nl=False)
-    elif output is Format.SARIF:
-        from spark_analysis.reports.sarif import sarif_object
-
-        typer.echo(json.dumps(sarif_object(result, most), ensure_ascii=False, indent=2))
+        return junit_text(result, most)
+    if output is Format.SARIF:
+        from spark_analysis.reports.sarif import sarif_object as told
     else:
-        from spark_analysis.reports.as_json import check_object
-
-        typer.echo(json.dumps(check_object(result, most), ensure_ascii=False, indent=2))
+        from spark_analysis.reports.as_json import check_object as told
+    return json.dumps(told(result, most), ensure_ascii=False, indent=2) + "\n"

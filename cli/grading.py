@@ -11,6 +11,7 @@ import typer
 
 from cli.checking import Asked
 from cli.exit_codes import ExitCode
+from cli.output import put
 from cli.progress import spark_stages
 
 FINDINGS_OF_A_SESSION = 100
@@ -40,7 +41,7 @@ def run_grading(asked: Asked, rules: tuple[str, ...], output: str, most: int, to
         stage=spark_stages,
         told=_progress(),
     )
-    _put(_text(grades, output, share), to)
+    put(_text(grades, output, share), to)
     return _exit_code(grades)
 
 
@@ -102,17 +103,6 @@ def _for_programs(grades: Sequence[Any], output: str, share: int) -> str:
 
 def _json(whole: object) -> str:
     return json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
-
-
-def _put(text: str, to: Path | None) -> None:
-    """To stdout, or whole into a file."""
-    from pcap_tools.capture.new_file import new_file
-
-    if to is None:
-        typer.echo(text, nl=False)
-        return
-    with new_file(to) as stream:
-        stream.write(text.encode())
 
 
 def _exit_code(grades: Sequence[Any]) -> ExitCode:

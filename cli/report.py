@@ -1,6 +1,5 @@
 """`topicshark report`: what is wrong with the traffic in captures, as one HTML page to read, print or send."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +19,7 @@ from cli.checking import (
     run_check,
     verdict_code,
 )
+from cli.output import check_output, put
 
 app = new_app()
 
@@ -44,9 +44,9 @@ def report(
     of level error is broken.
     """
     asked = Asked(sources, dialect, port, broker, merge, engine, master)
-    _check_output(output, sources)
+    check_output(output, sources)
     result = report_result(asked, (), limit)
-    _write(output, report_page(asked, result, limit))
+    put(report_page(asked, result, limit), output)
     _tell(output, result)
     raise typer.Exit(verdict_code(result))
 
@@ -65,27 +65,6 @@ def report_page(asked: Asked, result: Any, limit: int) -> str:
     from spark_analysis.reports.html.page import html_page
 
     return html_page(result, find_sources(asked.sources), wanted_dialects(asked.dialect, asked.port or ()), limit)
-
-
-def _check_output(output: Path, sources: list[str]) -> None:
-    """Before the work: a report must not replace what it is about, and needs a place."""
-    from pcap_tools.errors import UsageError
-    from spark_analysis.checker.ingested import find_sources
-
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        raise UsageError(f"-o {output}: give the name of a file, in a folder that is there")
-    found = find_sources(sources)
-    place = os.path.realpath(output)
-    inside = any(Path(place).is_relative_to(os.path.realpath(folder.path)) for folder in found.folders)
-    if inside or place in {os.path.realpath(capture) for capture in found.captures}:
-        raise UsageError(f"-o {output}: is one of the sources; write the report elsewhere")
-
-
-def _write(output: Path, page: str) -> None:
-    from pcap_tools.capture.new_file import new_file
-
-    with new_file(output) as stream:
-        stream.write(page.encode())
 
 
 def _tell(output: Path, result: Any) -> None:

@@ -59,6 +59,18 @@ def test_text_leads_to_wireshark(run: Run, made: dict[str, Any]) -> None:
     assert "  Wireshark: frame.number in {" in out
 
 
+@pytest.mark.parametrize("form", ["text", "json", "junit", "sarif"])
+def test_a_result_goes_into_a_file_that_is_no_source(run: Run, made: dict[str, Any], tmp_path: Path, form: str) -> None:
+    printed = run("check", made["faulty"], "--format", form)
+    code, out, _ = run("check", made["faulty"], "--format", form, "-o", tmp_path / "told")
+    assert (code, out) == (printed[0], "")
+    assert (tmp_path / "told").read_text() == printed[1]
+    before = made["faulty"].read_bytes()
+    code, _, err = run("check", made["faulty"], "--format", form, "-o", made["faulty"])
+    assert (code, made["faulty"].read_bytes()) == (ExitCode.USAGE, before)
+    assert "is one of the sources" in err
+
+
 def test_only_the_rules_that_are_asked_for(run: Run, made: dict[str, Any]) -> None:
     code, out, _ = run("check", made["faulty"], "--rule", "d-missing", "--format", "json")
     assert code == ExitCode.CLEAN
