@@ -4,68 +4,37 @@
     python -m benchmarks.checking --sizes 1e7,1e8                  # 10 GB of disk
 
 tshark reads the first part of the capture, and packets a second are compared. Spark has two cores and is started
-before the clock is; how long that takes is told, too. In the *hot* capture one client publishes nine tenths of all.
+before the clock is; how long that takes is told, too. In the *hot* capture nine tenths of all packets are one client's.
 """
 
 from __future__ import annotations
 
 import argparse
-import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.hot_client import CLIENTS, write_publishers
 from benchmarks.rates import make_capture, measure, numbers
 from spark_analysis.check import Options, judge
 from spark_analysis.checker.ingested import find_sources
+from spark_analysis.engines import tasks_of
 from spark_analysis.planning import wanted_dialects
 from spark_analysis.spark_session import open_session
-from spark_analysis.spark_tasks import run_tasks
 
 TSHARK_PACKETS = 300_000
 HOT_PACKETS = 2_000_000
-HOT = bytes([10, 200, 0, 1])
-FILE_HEADER, RECORD, ETHERNET_IP, HEADERS = 24, 16, 14, 42
-BROKER = bytes([10, 0, 0, 1])
-PUBLISH, PUBACK = 1, 2
-
-
-def make_hot(capture: Path, share: float = 0.9) -> tuple[Path, float]:
-    """The same talk, but one client publishes this share of it; and how many of all packets are that client's."""
-    data = bytearray(capture.read_bytes())
-    at, number, hot = FILE_HEADER, 0, 0
-    while at < len(data):
-        (size,) = struct.unpack_from("<I", data, at + 8)
-        source = at + RECORD + ETHERNET_IP + 12
-        kind, to_broker = data[at + RECORD + HEADERS], data[source + 4 : source + 8] == BROKER
-        if (kind == PUBLISH and to_broker) or (kind == PUBACK and not to_broker):
-            publisher = source if to_broker else source + 4
-            if _tile(data, publisher) % 10 < 10 * share:
-                data[publisher : publisher + 4] = HOT
-                hot += 1
-        at, number = at + RECORD + size, number + 1
-    path = capture.with_name("hot.pcap")
-    path.write_bytes(data)
-    return path, hot / number
-
-
-def _tile(data: bytearray, address: int) -> int:
-    """Which of the segments that the capture is made of: hosts have another address in each."""
-    return data[address + 1] << 8 | data[address + 2]
+HOT_SHARE = 0.9
 
 
 def check_seconds(spark: Any, capture: Path) -> tuple[float, int]:
     """How long all rules take, and how many datagrams were judged."""
     options = Options(wanted_dialects(["colon"]), summaries=False)
 
-    def run(function: Callable[[Any], Any], items: Sequence[Any], label: str) -> list[Any]:
-        return run_tasks(spark, function, items, label)
-
     start = time.perf_counter()
-    result = judge(find_sources([str(capture)]), options, False, run)
+    result = judge(find_sources([str(capture)]), options, False, tasks_of(spark))
     return time.perf_counter() - start, sum(session.datagrams for session in result.sessions)
 
 
@@ -77,8 +46,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="topicshark-checking-") as temporary:
         folder = options.folder or Path(temporary)
         captures = {size: make_capture(folder, "colon", size) for size in sorted(options.sizes)}
-        even = make_capture(folder, "colon", HOT_PACKETS)
-        hot, busy = make_hot(even)
+        even = write_publishers(folder / "even.pcap", HOT_PACKETS, 1 / CLIENTS)
+        hot = write_publishers(folder / "hot.pcap", HOT_PACKETS, HOT_SHARE)
         tshark = measure("tshark-lines", [min(captures.values())], TSHARK_PACKETS)[0].rate
         start = time.perf_counter()
         with open_session("local[2]") as spark:
@@ -91,7 +60,9 @@ def main() -> None:
     first, *rest = rates
     for size in rest:
         print(f"a packet of {size:,} costs {rates[first] / rates[size]:.2f} x one of {first:,}")
-    print(f"one hot client, which has {busy:.0%} of the packets: {hotly / evenly:.2f} x of an even load (goal 1.5)")
+    print(
+        f"one hot client, which has {HOT_SHARE:.0%} of the packets: {hotly / evenly:.2f} x of an even load (goal 1.5)"
+    )
 
 
 if __name__ == "__main__":
