@@ -244,6 +244,21 @@ PIPELINED = """
 """
 
 
+def test_an_ip_id_of_zero_among_others_makes_no_doubles(tmp_path: Path) -> None:
+    """A sender that counts comes to 0 once in 65,536 packets: the ACKs behind that one are no copies of it."""
+    lines = """
+    6  2000  bert > broker  PUBLISH topic=attic payload=1
+    7  2001  broker > bert  PUBACK
+    8  2002  bert > broker  PUBLISH topic=attic payload=2
+    9  2003  broker > bert  PUBACK
+    10 2004  bert > broker  PUBLISH topic=attic payload=3
+    11 2005  broker > bert  PUBACK
+"""
+    said = said_of(tmp_path, lines, later(12, 13), Talk(same_id={7: 0}))
+    assert (said.session.verdict, said.failed, said.doubted) == ("pass", {}, {})
+    assert said.qualities["none"] == 0
+
+
 def test_a_lost_ack_does_not_shift_those_behind_it(tmp_path: Path) -> None:
     """By order alone the ACK in frame 13 would be that of frame 7, and frame 8 would be unanswered."""
     lines = """

@@ -43,8 +43,11 @@ _flags = types.Array(types.boolean, 1, "C")
 
 @inlined
 def is_doubled(rows: Any, one: Any, other: Any) -> Any:
-    """Whether the network made two of one: the same IP id tells, or where there is none, that it comes at once."""
-    if rows[IP_ID, one] > 0 and rows[IP_ID, other] > 0:
+    """Whether the network made two of one: the same IP id tells, or where there is none, that it comes at once.
+
+    Where one id is 0 and the other is not, the sender counts, and 0 is a number as any.
+    """
+    if rows[IP_ID, one] > 0 or rows[IP_ID, other] > 0:
         return rows[IP_ID, one] == rows[IP_ID, other] and rows[TIME, other] - rows[TIME, one] < 50 * DOUBLE_NS
     return rows[TIME, other] - rows[TIME, one] < DOUBLE_NS
 
