@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.xdist_group("note
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark on this machine")
 MOST_BYTES = 150_000
 PNG = b"\x89PNG\r\n\x1a\n"
-OF_A_MACHINE = re.compile(r"(/home/|/root/|/tmp/|/Users/|/work/|/var/|[A-Z]:\\\\)")
+OF_A_MACHINE = re.compile(r"(/home/|/root/|/tmp/|/Users/|/var/|/mnt/|[A-Z]:\\\\)")
 
 # What a mistake of the class must be found as.
 RULES = {
