@@ -37,11 +37,11 @@ from .checker.part_check import check_part
 from .checker.rules import level_of
 from .checker.session_jobs import EVER, PartJob, look_alone, look_in_parts
 from .checker.session_plans import SessionPlan, plan_sources
+from .engines import tasks_of
 from .part_reading import plain_errors
 from .planning import wanted_dialects
 from .schemas import DELIVERIES, EXCHANGES, SUBSCRIPTIONS
 from .source_options import SOURCE_COLUMNS, arrow_schema
-from .spark_tasks import run_tasks
 
 # What the DataFrames have, by name. Findings tell their level too: "error", "warning" or "note".
 SCHEMAS: dict[str, pa.Schema] = {
@@ -91,9 +91,7 @@ def analyse(
     """
     wish = _Wish(wanted_dialects(dialects), tuple(dialects or ()), tuple(brokers), merge)
 
-    def run(function: Callable[..., object], items: Sequence[object], label: str) -> list[object]:
-        return run_tasks(spark, function, items, label)
-
+    run = tasks_of(spark)
     sources = find_sources(_listed(src))
     sessions, failed = plan_sources(sources, wish.dialects, merge, check.PART_BYTES, run)
     if not sessions:
