@@ -3266,25 +3266,42 @@ local function value_string(shape, names)
     return names
 end
 
-local function gather(dialect)
-    local found, order = {}, {}
+local function each_step(dialect, visit)
     for _, form in ipairs(dialect.forms) do
         for _, layout in ipairs(form.layouts) do
             for _, step in ipairs(layout.steps) do
-                local shape = shape_of(step)
-                local key = step.name .. "/" .. shape.sort
-                local entry = found[key]
-                if not entry then
-                    entry = { name = step.name, shape = shape, names = {} }
-                    found[key], order[#order + 1] = entry, entry
-                else
-                    entry.shape = merged(entry.shape, shape)
-                end
-                add_names(entry.names, step, layout.message)
-                step.field_entry = entry
+                visit(step, shape_of(step), layout)
             end
         end
     end
+end
+
+-- Names of fields that are signed in one place and long and unsigned in another: no type holds both.
+local function split_names(dialect)
+    local signed, long, both = {}, {}, {}
+    each_step(dialect, function(step, shape)
+        signed[step.name] = signed[step.name] or shape.signed
+        long[step.name] = long[step.name] or (shape.long and not shape.signed)
+        both[step.name] = signed[step.name] and long[step.name]
+    end)
+    return both
+end
+
+local function gather(dialect)
+    local found, order, split = {}, {}, split_names(dialect)
+    each_step(dialect, function(step, shape, layout)
+        local sort = shape.signed and split[step.name] and "signed" or shape.sort
+        local key = step.name .. "/" .. sort
+        local entry = found[key]
+        if not entry then
+            entry = { name = step.name, shape = shape, sort = sort, names = {} }
+            found[key], order[#order + 1] = entry, entry
+        else
+            entry.shape = merged(entry.shape, shape)
+        end
+        add_names(entry.names, step, layout.message)
+        step.field_entry = entry
+    end)
     return order
 end
 
@@ -3301,7 +3318,7 @@ local function define_own(dialect)
     for _, entry in ipairs(gather(dialect)) do
         local shape, abbr = entry.shape, prefix .. "." .. entry.name
         if taken[abbr] then -- text in one form, a number in another
-            abbr = abbr .. "." .. shape.sort
+            abbr = abbr .. "." .. entry.sort
         end
         taken[abbr] = true
         entry.named = value_string(shape, entry.names)

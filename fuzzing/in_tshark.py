@@ -128,7 +128,8 @@ class Tshark:
 def _own_fields(dialect: Dialect) -> dict[str, tuple[str, bool]]:
     """The dialect's own fields as tshark names them: which field, and whether it is a number.
 
-    A name that is text in one form and a number in another is two fields; the later one is called after its sort.
+    A name that is text in one form and a number in another is two fields; the later one is called after its sort. So
+    are signed numbers and unsigned ones that no signed field can hold.
     A dialect that is called like one of the common fields is a ``-dialect``.
     """
     words = (dialect.name, f"{dialect.name}-dialect")
@@ -138,7 +139,9 @@ def _own_fields(dialect: Dialect) -> dict[str, tuple[str, bool]]:
         sort = "number" if step.kind in _NUMBERS else "text" if step.kind is Kind.TEXT else "bytes"
         known = sorts.setdefault(step.name, [])
         if sort not in known:
-            suffix = f"{step.name}.{sort}" if known else step.name
-            found |= {f"pubsub.{word}.{suffix}": (step.name, sort == "number") for word in words}
+            suffixes = [f"{step.name}.{sort}" if known else step.name]
+            if sort == "number":
+                suffixes += [f"{step.name}.number", f"{step.name}.signed"]
+            found |= {f"pubsub.{word}.{suffix}": (step.name, sort == "number") for word in words for suffix in suffixes}
             known.append(sort)
     return found

@@ -100,3 +100,22 @@ def test_a_form_in_which_no_message_stands_is_refused() -> None:
 def test_a_message_that_is_an_empty_list_is_refused() -> None:
     text = WORDLESS.replace("PUBLISH = {", "PUBLISH = []\nOTHER = {")
     assert refused(text) == "my.toml:9: messages.PUBLISH: expected a table, or a list of one or more"
+
+
+SIGNS = """\
+name = "signs"
+title = "A number that is signed in one form and in the other not"
+[fields]
+type = { kind = "uint", size = 1 }
+[messages]
+PUBLISH = { when = { type = 1 }, layout = ["type", "number"] }
+[forms.narrow.fields]
+number = { kind = "int", size = 4 }
+[forms.wide.fields]
+number = { kind = "uint", size = 8 }
+"""
+
+
+def test_tshark_shows_a_number_as_its_form_has_it_signed_or_not() -> None:
+    signed, unsigned = said("tshark", [parse_dialect(SIGNS)], b"\1" + b"\xff" * 4, b"\1" + b"\xff" * 8)
+    assert (signed.fields["number"], unsigned.fields["number"]) == (-1, 2**64 - 1)
