@@ -15,36 +15,44 @@ from numba import types
 from pcap_tools.capture.ip import address_text
 
 from .jit import i64, inlined, kernel, u64
+from .words import item
 
 HIGH, LOW, FAMILY = range(3)
 ADDRESSES = types.Array(types.uint64, 2, "C")
-SLOTS = types.Array(types.int32, 1, "C")
+SLOTS = types.Array(types.uint64, 1, "C")
 COUNT = types.Array(types.int64, 1, "C")
 
 # A seed of its own for each table: nobody can make addresses that all fall on one slot.
 _COUNT, _SEED = range(2)
 _SPREAD, _MIX = u64(0x9E3779B97F4A7C15), u64(0xC2B2AE3D27D4EB4F)
 _FIRST_CAPACITY = 1 << 15
+_NUMBER, _SIX = u64(0x7FFFFFFF), u64(0x80000000)  # in a slot
 
 
 @inlined
 def address_id(known: Any, slots: Any, count: Any, high: Any, low: Any, family: int) -> Any:
-    """The number of an address, a new one if it was not seen yet; the caller has seen to room for it."""
+    """The number of an address, a new one if it was not seen yet; the caller has seen to room for it.
+
+    A slot holds the lower half of the address, the family and the number plus one: of IPv4 that is all there is to
+    compare.
+    """
     word = (low ^ u64(count[_SEED]) ^ (high * _MIX)) * _SPREAD
     mask = slots.shape[0] - 1
     at = i64((word ^ (word >> u64(29))) * _MIX >> u64(34)) & mask
+    tag = low << u64(32) | (_SIX if family == 6 else u64(0))
     while True:
-        ident = slots[at]
+        slot = item(slots, at)
+        ident = i64(slot & _NUMBER) - 1
         if ident < 0:
             break
-        if known[ident, LOW] == low and known[ident, HIGH] == high and known[ident, FAMILY] == u64(family):
+        if slot & ~_NUMBER == tag and (family == 4 or (known[ident, LOW] == low and known[ident, HIGH] == high)):
             return ident
         at = (at + 1) & mask
     ident = count[_COUNT]
     known[ident, HIGH] = high
     known[ident, LOW] = low
     known[ident, FAMILY] = u64(family)
-    slots[at] = ident
+    slots[at] = tag | u64(ident + 1)
     count[_COUNT] = ident + 1
     return ident
 
@@ -70,7 +78,7 @@ class AddressTable:
 
     def _allocate(self, capacity: int) -> None:
         self.known = np.zeros((capacity, 3), np.uint64)
-        self.slots = np.full(capacity * 4, -1, np.int32)
+        self.slots = np.zeros(capacity * 4, np.uint64)
 
     def reserve(self, more: int) -> None:
         """Room for `more` addresses that were never seen."""
@@ -97,5 +105,7 @@ class AddressTable:
     def spell(self) -> None:
         """Bring `texts` up to date."""
         for high, low, family in self.known[len(self.texts) : int(self.count[_COUNT])].tolist():
-            packed = (high << 64 | low).to_bytes(16, "big")
-            self.texts.append(address_text(packed[12:] if family == 4 else packed))
+            if family == 4:  # as address_text has it; there may be a hundred thousand of them
+                self.texts.append(f"{low >> 24}.{low >> 16 & 255}.{low >> 8 & 255}.{low & 255}")
+            else:
+                self.texts.append(address_text((high << 64 | low).to_bytes(16, "big")))

@@ -15,7 +15,8 @@ NO_IDENT = -1
 class DatagramBatch:
     """Datagrams in the order of `read_datagrams`; the first `count` rows of each array are valid.
 
-    Arrays and buffer are used again: a batch is gone when the next one is asked for.
+    The buffer is used again: its bytes are gone when the next batch is asked for. The arrays are the batch's own, and
+    may be kept by who does not write to them.
 
     buffer     bytes of the capture, and payloads put together from fragments; 64 more may be read behind each payload
     start      where the payload begins in `buffer`
@@ -42,11 +43,11 @@ class DatagramBatch:
     addresses: list[str]
 
 
-def empty_batch(rows: int, addresses: list[str]) -> DatagramBatch:
+def empty_batch(rows: int, addresses: list[str], copy_of: NDArray[np.int64]) -> DatagramBatch:
     """Arrays for `rows` datagrams, and no buffer yet."""
-    frame, time_ns, start, copy_of = (_column(rows, np.int64, n) for n in range(4))
+    frame, time_ns, start = (_column(rows, np.int64, n) for n in range(3))
     size, length, src, dst, sport, dport, ip_id = (_column(rows, np.int32, n) for n in range(4, 11))
-    buffer = np.zeros(0, np.uint8)
+    buffer = np.empty(0, np.uint8)
     return DatagramBatch(
         buffer, 0, frame, time_ns, start, size, length, src, dst, sport, dport, copy_of, ip_id, addresses
     )  # fmt: skip
@@ -55,4 +56,4 @@ def empty_batch(rows: int, addresses: list[str]) -> DatagramBatch:
 def _column(rows: int, kind: type, number: int) -> NDArray[Any]:
     """Large arrays begin on a page each; without a shift all columns would fight for the same lines of the cache."""
     shift = 64 * number
-    return np.zeros(rows + shift, kind)[shift:]
+    return np.empty(rows + shift, kind)[shift:]

@@ -68,12 +68,12 @@ class Decoder:
         self.tables = Tables(dialects)
         self.schema = schema_of(frozenset(COLUMNS if columns is None else columns), plain)
         self.keep_other, self.capture = keep_other, capture
-        self.decoded = self.other = 0
+        self.decoded = self.other = self._unsure_rows = 0
         self._router = Router(routes, self.tables.names.codes) if routes else None
         program = self.tables.program
         self._writers = {name: TextWriter(program, self.tables.words) for name in TEXTS}
         self._coded = {name: CodedColumn(program, plain) for name in CODED}
-        self._outcomes = Outcomes(self.tables, keep_other)
+        self._outcomes = Outcomes(self.tables)
         self._fields, self._tails = field_room(self.tables.most_steps), np.zeros(MOST_TAILS, np.int64)
         self._ties = self._tie_columns()
         self._make_room(0)
@@ -90,9 +90,14 @@ class Decoder:
     def decode(self, batch: DatagramBatch) -> pa.RecordBatch:
         """The rows of a batch whose dialect is known (all with ``keep_other``), in order."""
         results = self._walk(batch)
-        ties = self._ties.arrays(batch, results) if self._ties else {}
-        arrays = [ties[name] if name in ties else self._column(name, batch, results) for name in self.schema.names]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        arrays = self._ties.arrays(batch, results) if self._ties else {}
+        codes = self._outcomes.codes(results.outcome, not self._unsure_rows)
+        for name in self.schema.names:
+            if name in codes:
+                arrays[name] = self._coded[name].array(self._outcomes.names[name], *codes[name])
+            elif name not in arrays:
+                arrays[name] = self._column(name, batch, results)
+        return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
 
     def _make_room(self, rows: int) -> None:
         self._room = rows
@@ -111,9 +116,9 @@ class Decoder:
         self._results.error[:count] = 0
         results = self._results._replace(error_offset=np.zeros(count, np.int32), padding=np.empty(count, np.int32))
         datagrams = self.tables.program, batch.buffer, batch.start, batch.size, batch.length, self._routes
-        kept, unsure = plan_rows(*datagrams, count, self.keep_other, results, self._tails, self._unsure)
-        if unsure:
-            walk_rows(*datagrams, self._unsure, unsure, results, self._fields)
+        kept, self._unsure_rows = plan_rows(*datagrams, count, self.keep_other, results, self._tails, self._unsure)
+        if self._unsure_rows:
+            walk_rows(*datagrams, self._unsure, self._unsure_rows, results, self._fields)
         results = Results._make(column[:kept] for column in results)
         known = kept - self._outcomes.others(results.outcome) if self.keep_other else kept
         self.decoded += known
@@ -138,15 +143,13 @@ class Decoder:
 
     def _coded_column(self, name: str, batch: DatagramBatch, results: Results) -> pa.Array:
         column, kept = self._coded[name], len(results.row)
-        if name in ("src", "dst"):
-            return column.array(batch.addresses, _kept(getattr(batch, name), batch.count, results), None)
         if name == "capture":
             known = None if self.capture is not None else np.zeros(kept, np.bool_)
             return column.array([self.capture or ""], np.zeros(kept, np.int16), known)
         if name == "error":
             codes = np.maximum(results.error, 1).astype(np.int16) - np.int16(1)
             return column.array(_ERROR_NAMES, codes, results.error != 0)
-        return column.array(self._outcomes.names[name], *self._outcomes.codes(name, results.outcome))
+        return column.array(batch.addresses, _kept(getattr(batch, name), batch.count, results), None)
 
 
 def _known(name: str, values: NDArray[Any]) -> NDArray[np.uint8] | None:
@@ -157,5 +160,7 @@ def _known(name: str, values: NDArray[Any]) -> NDArray[np.uint8] | None:
 
 
 def _kept(values: NDArray[Any], count: int, results: Results) -> NDArray[Any]:
-    """The values of the rows kept, in memory of their own."""
-    return values[:count].copy() if len(results.row) == count else values[results.row]
+    """The values of the rows kept. A copy where the batch has much more room than rows: it would be held too."""
+    if len(results.row) < count:
+        return values[results.row]
+    return values[:count] if 2 * count > len(values) else values[:count].copy()

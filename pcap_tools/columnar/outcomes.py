@@ -7,21 +7,24 @@ from numpy.typing import NDArray
 
 from .decode_kernel import OTHER
 from .tables import LayoutColumn, Tables
-from .write_kernel import look_up
+from .write_kernel import CODE_BITS, look_up
+
+Codes = tuple[NDArray[np.int16], NDArray[np.bool_] | None]
+_COLUMNS = ("dialect", "form", "message", "meaning")
 
 
 class Outcomes:
     """For each column a table of codes: first for datagrams of no dialect, then for layouts in which nothing was
     selected (the last one first), then for those that were; -1 where the column is null."""
 
-    def __init__(self, tables: Tables, with_others: bool) -> None:
+    def __init__(self, tables: Tables) -> None:
         count = len(tables.layouts)
         rows = tables.program.layouts.reshape(count, -1)
         form, dialect = tables.form_codes, tables.dialect_codes
         nothing = np.full(count, -1)
         self._zero = count + 1
         self._tables = {
-            name: np.concatenate(([-1], unselected[::-1], selected)).astype(np.int16)
+            name: np.concatenate(([-1], unselected[::-1], selected))
             for name, unselected, selected in (
                 ("dialect", dialect, dialect),
                 ("form", form, form),
@@ -29,9 +32,9 @@ class Outcomes:
                 ("meaning", nothing, rows[:, LayoutColumn.MEANING]),
             )
         }
-        self._constant = {
-            name for name, table in self._tables.items() if not with_others and not table[1:].any()
-        }  # one name for all rows, as the dialect is where only one was given
+        self._words = np.zeros(2 * count + 1, np.int64)
+        for place, name in enumerate(_COLUMNS):
+            self._words |= np.maximum(self._tables[name], 0) << place * CODE_BITS
         self.names = {
             "dialect": list(tables.names.codes),
             "form": list(tables.forms.codes),
@@ -39,15 +42,15 @@ class Outcomes:
             "meaning": list(tables.meanings.codes),
         }
 
-    def codes(self, column: str, outcomes: NDArray[np.int32]) -> tuple[NDArray[np.int16], NDArray[np.bool_] | None]:
-        """The code of each row, and which rows have one (None: all)."""
-        if column in self._constant:
-            return np.zeros(len(outcomes), np.int16), None
-        codes, table = np.empty(len(outcomes), np.int16), self._tables[column]
-        if not look_up(outcomes, len(outcomes), table, self._zero, codes):
-            return codes, None
+    def codes(self, outcomes: NDArray[np.int32], all_selected: bool) -> dict[str, Codes]:
+        """The code of each row in all columns, and which rows have one (None: all)."""
+        count = len(outcomes)
+        found = {name: np.empty(count, np.int16) for name in _COLUMNS}
+        look_up(outcomes, count, self._words, self._zero, *found.values())
+        if all_selected:
+            return {name: (codes, None) for name, codes in found.items()}
         places = np.maximum(outcomes.astype(np.int64) + self._zero, 0)
-        return codes, table[places] >= 0
+        return {name: (codes, self._tables[name][places] >= 0) for name, codes in found.items()}
 
     def others(self, outcomes: NDArray[np.int32]) -> int:
         """How many rows are of no dialect."""

@@ -20,7 +20,7 @@ from .frames_kernel import BYTES, CAPTURED, IF_LINK, NUMBER, ORIGINAL, PACKET_TY
 from .frames_kernel import u16 as _u16
 from .frames_kernel import u32 as _u32
 from .jit import i64, inlined, kernel, u64
-from .words import load64, put, swapped
+from .words import item, load64, put, swapped
 
 # Link layers by the way they are read; UNKNOWN is left to Python, which warns and makes it SILENT.
 NULL, ETHERNET, RAW, LOOP, COOKED1, RAW_IPV6, COOKED2 = range(7)
@@ -53,6 +53,8 @@ KINDS = types.Array(types.uint8, 1, "C")
 
 _MAX_TAGS = 32
 _HEADER = 8
+# Of the first eight bytes of IPv4: version and size of the header, offset of the fragment and the flag "more".
+_SHAPE, _USUAL = u64(0xFF00000000003FFF), u64(0x4500000000000000)
 
 
 @inlined
@@ -179,6 +181,45 @@ def _two_addresses(buffer: Any, at: int, family: int, known: Any, slots: Any, co
 
 
 @inlined
+def _ordinary(buffer: Any, at: int, captured: int, link: int) -> Any:
+    """Where the packet begins if it is the usual one: IPv4 without options, whole, a whole UDP datagram; else -1."""
+    offset, kind = 14, 12
+    if link == COOKED1:
+        offset, kind = 16, 14
+    elif link == COOKED2:
+        offset, kind = 20, 0
+    elif link == RAW:
+        offset, kind = 0, -1
+    elif link != ETHERNET:
+        return -1
+    if captured < offset + 28 or (kind >= 0 and _u16(buffer, at + kind, True) != IPV4):
+        return -1
+    word = swapped(load64(buffer, at + offset))
+    total = i64(word >> u64(32) & u64(0xFFFF))
+    if word & _SHAPE != _USUAL or i64(item(buffer, at + offset + 9)) != UDP or offset + total > captured:
+        return -1
+    length = _u16(buffer, at + offset + 24, True)
+    return offset if _HEADER <= length <= total - 20 else -1
+
+
+@inlined
+def _any(buffer: Any, at: int, captured: int, link: int, original: int) -> tuple[int, int, int, int, int, int, int]:
+    """Of any packet: kind of row, begin and end of its payload, identification, PART, family, where it begins."""
+    kind, begin, end, ident, part, family, offset = GONE, 0, 0, 0, 0, 4, 0
+    if link >= 0:
+        ethertype, offset = _link_layer(buffer, at, captured, link)
+        version = buffer[at + offset] >> 4 if offset < captured else 0
+        if version == 4 and ethertype == IPV4:
+            kind, begin, end, ident, part = _ipv4(buffer, at, captured, offset, original)
+        elif version == 6 and ethertype in (IPV4, IPV6):
+            family = 6
+            kind, begin, end, ident, part = _ipv6(buffer, at, captured, offset)
+    elif link == UNKNOWN:
+        kind = SLOW
+    return kind, begin, end, ident, part, family, offset
+
+
+@inlined
 def _place(buffer: Any, at: int, link: int, frames: Any, index: int, extra: Any, row: int) -> None:
     """Where a frame was seen, for telling copies."""
     extra[row, X_PLACE] = frames[index, PLACE]
@@ -208,39 +249,44 @@ def read_packets(
     for index in range(found):
         at, captured = frames[index, POSITION], frames[index, CAPTURED]
         link = interfaces[frames[index, SLOT], IF_LINK]
-        kind, begin, end, ident, part, family, offset = GONE, 0, 0, 0, 0, 4, 0
-        if link >= 0:
-            ethertype, offset = _link_layer(buffer, at, captured, link)
-            version = buffer[at + offset] >> 4 if offset < captured else 0
-            if version == 4 and ethertype == IPV4:
-                kind, begin, end, ident, part = _ipv4(buffer, at, captured, offset, frames[index, ORIGINAL])
-            elif version == 6 and ethertype in (IPV4, IPV6):
-                family = 6
-                kind, begin, end, ident, part = _ipv6(buffer, at, captured, offset)
-        elif link == UNKNOWN:
-            kind = SLOW
-        if kind == GONE:
-            continue
-        if kind == PLAIN:
-            ports = read_udp(buffer, at + begin, min(end, captured) - begin, end - begin, family)
-            if ports[2] < 0:
+        kind, begin, end, ident, part, family, there = PLAIN, 0, 0, 0, 0, 4, 0
+        source, target, told = 0, 0, 0
+        offset = _ordinary(buffer, at, captured, link)
+        if offset >= 0:
+            begin = offset + 20
+            ident = _u16(buffer, at + offset + 4, True)
+            word = swapped(load64(buffer, at + begin))
+            source, target = i64(word >> u64(48)), i64(word >> u64(32) & u64(0xFFFF))
+            there = told = i64(word >> u64(16) & u64(0xFFFF)) - _HEADER
+        else:
+            kind, begin, end, ident, part, family, offset = _any(buffer, at, captured, link, frames[index, ORIGINAL])
+            if kind == PLAIN:
+                available = min(end, captured) - begin
+                source, target, there, told = read_udp(buffer, at + begin, available, end - begin, family)
+            if kind == GONE or there < 0:
                 continue
-            sport[row], dport[row], size[row], length[row] = ports
-            start[row] = at + begin + _HEADER
+        if kind == PLAIN:
+            put(sport, row, source)
+            put(dport, row, target)
+            put(size, row, there)
+            put(length, row, told)
+            put(start, row, at + begin + _HEADER)
         else:
             special += 1
             extra[row, X_INDEX] = index
             extra[row, X_PART] = part
-            start[row] = at + begin
-            size[row] = end - begin if kind == FRAGMENT else captured
+            put(start, row, at + begin)
+            put(size, row, end - begin if kind == FRAGMENT else captured)
         if kind != SLOW:
-            src[row], dst[row] = _two_addresses(buffer, at + offset, family, known, slots, count)
+            first, second = _two_addresses(buffer, at + offset, family, known, slots, count)
+            put(src, row, first)
+            put(dst, row, second)
         if places or kind == FRAGMENT:
             extra[row, X_IDENT] = ident
             _place(buffer, at, link, frames, index, extra, row)
-        number[row] = frames[index, NUMBER]
+        put(number, row, frames[index, NUMBER])
         put(ip_id, row, ident)
-        time[row] = frames[index, TIME]
-        kinds[row] = kind
+        put(time, row, frames[index, TIME])
+        put(kinds, row, kind)
         row += 1
     return row, special

@@ -57,7 +57,8 @@ class Reading:
         self._extra = np.zeros((rows, X_COLUMNS), np.int64)
         self._kinds = np.zeros(rows, np.uint8)
         self._addresses = AddressTable()
-        self._batch = empty_batch(rows, self._addresses.texts)
+        self._batch: DatagramBatch
+        self._no_copies = np.zeros(rows, np.int64)
         self._slow = SlowPath(self._addresses, on_warning)
         self._seed = seed
         self._copies: CopyTable | None = None
@@ -118,9 +119,9 @@ class Reading:
 
     def batches(self, limit: int = _NO_LIMIT) -> Iterator[DatagramBatch]:
         """All datagrams that are complete with a record that begins before the offset `limit`."""
-        batch = self._batch
         while not self._over and self.position < limit:
-            batch.count, need, damage = 0, 0, None
+            self._batch = batch = self._new_batch()
+            need, damage = 0, None
             self._buffer.clear()
             try:
                 while need == 0 and batch.count < len(self._kinds) and self.position < limit:
@@ -135,6 +136,10 @@ class Reading:
                 self._damaged(damage)
             elif need and not self._more(need):
                 self._finish()
+
+    def _new_batch(self) -> DatagramBatch:
+        copy_of = self._no_copies if self._copies is None else np.zeros_like(self._no_copies)
+        return empty_batch(len(self._kinds), self._addresses.texts, copy_of)
 
     def _stride(self, limit: int) -> int:
         """Some more frames; how many bytes the next one needs, 0 if it is there."""

@@ -18,6 +18,9 @@ from .words import BLOCK, copy_block, item, put
 
 _WORDS = type_of(Words(np.zeros(1, np.int64), np.zeros(1, np.uint8)))
 _OP, _FLAGS, _IS_UNSIGNED = int(StepColumn.OP), int(StepColumn.FLAGS), int(Flag.UNSIGNED)
+_CODES = numba_types.Array(numba_types.int16, 1, "C")
+CODE_BITS = 16
+_CODE = (1 << CODE_BITS) - 1
 _NAMES, _NAME_COUNT = int(StepColumn.NAMES), int(StepColumn.NAME_COUNT)
 
 
@@ -77,12 +80,12 @@ def write_texts(
     return count
 
 
-@kernel(_I32, int64, numba_types.Array(numba_types.int16, 1, "C"), int64, numba_types.Array(numba_types.int16, 1, "C"))
-def look_up(outcomes: Any, count: int, table: Any, zero: int, codes: Any) -> Any:
-    """The code of each outcome, 0 where the table has -1; returns how many have none."""
-    missing = 0
+@kernel(_I32, int64, _I64, int64, *[_CODES] * 4)
+def look_up(outcomes: Any, count: int, table: Any, zero: int, first: Any, second: Any, third: Any, fourth: Any) -> None:
+    """The four codes of each outcome, which stand in one word of the table."""
     for row in range(count):
-        code = item(table, max(i64(item(outcomes, row)) + zero, 0))
-        missing += code < 0
-        put(codes, row, max(code, 0))
-    return missing
+        word = item(table, max(i64(item(outcomes, row)) + zero, 0))
+        put(first, row, word & _CODE)
+        put(second, row, word >> CODE_BITS & _CODE)
+        put(third, row, word >> 2 * CODE_BITS & _CODE)
+        put(fourth, row, word >> 3 * CODE_BITS & _CODE)

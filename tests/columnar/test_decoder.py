@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from pcap_tools.capture import CaptureWriter
 from pcap_tools.codec import Codec
 from pcap_tools.columnar.decoder import Decoder
+from pcap_tools.columnar.reading import read_file
 from pcap_tools.columnar.schema import COLUMNS, MESSAGES
 from pcap_tools.decoding import Row
 from pcap_tools.detect import Detector
 from pcap_tools.dialect import builtin_names, load_dialect
 from pcap_tools.errors import UsageError
+from tests.dissector.tshark import RAW_IP, udp_packet
 
 from .batches import batch_of, datagrams_of
 
@@ -69,17 +73,28 @@ def test_an_empty_batch_has_no_rows() -> None:
     assert Decoder([COLON], plain=True).decode(batch_of([])).schema == MESSAGES
 
 
-def test_results_stay_when_the_batch_is_filled_again() -> None:
+def test_results_stay_when_the_buffer_is_filled_again() -> None:
     decoder, batch = Decoder([COLON]), batch_of(PAYLOADS)
     first = decoder.decode(batch)
     before = first.to_pylist()
     second = batch_of(PAYLOADS[::-1])
-    batch.buffer[:], batch.start[:], batch.size[:] = second.buffer, second.start, second.size
-    for values in (batch.frame, batch.time_ns, batch.src, batch.dst, batch.sport, batch.dport, batch.length):
-        values[:] = 0
+    second.addresses = batch.addresses
+    batch.buffer[:] = 0
     batch.addresses.append("10.9.9.9")
-    decoder.decode(batch)
+    decoder.decode(second)
     assert first.to_pylist() == before
+
+
+def test_results_of_a_reading_stay_when_it_goes_on(tmp_path: Path) -> None:
+    """A reading fills one buffer again and again, but each batch has arrays of its own."""
+    with CaptureWriter(tmp_path / "run.pcap", link_type=RAW_IP) as out:
+        for number in range(40):
+            out.write(udp_packet(b"\x01\x00t:%d" % number, ("10.0.0.1", 50000), ("10.0.0.2", 50000)), number)
+    decoder = Decoder([COLON], columns=["frame", "time_ns", "payload"])
+    batches = [decoder.decode(batch) for batch in read_file(tmp_path / "run.pcap", rows=8)]
+    rows = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+    assert len(batches) == 5
+    assert rows == [(number + 1, number, str(number)) for number in range(40)]
 
 
 def test_rows_behind_count_are_not_looked_at() -> None:
