@@ -137,6 +137,8 @@ class Decoder:
         if name == "padding":
             return numbers(pa.int32(), kept, results.padding, None)
         if name == "error_offset":
+            if not self._unsure_rows:
+                return pa.nulls(kept, pa.int32())
             return numbers(pa.int32(), kept, results.error_offset, validity(results.error != 0))
         values = _kept(getattr(batch, name), batch.count, results)
         return numbers(self.schema.field(name).type, kept, values, _known(name, values))
@@ -147,6 +149,8 @@ class Decoder:
             known = None if self.capture is not None else np.zeros(kept, np.bool_)
             return column.array([self.capture or ""], np.zeros(kept, np.int16), known)
         if name == "error":
+            if not self._unsure_rows:
+                return column.nulls(_ERROR_NAMES, kept)
             codes = np.maximum(results.error, 1).astype(np.int16) - np.int16(1)
             return column.array(_ERROR_NAMES, codes, results.error != 0)
         return column.array(batch.addresses, _kept(getattr(batch, name), batch.count, results), None)

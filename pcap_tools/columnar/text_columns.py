@@ -116,8 +116,7 @@ class CodedColumn:
 
     def array(self, names: Sequence[str], codes: NDArray[Any], known: NDArray[Any] | None) -> pa.Array:
         """Codes are places among the names; ``known`` is None where all rows have one."""
-        if len(names) != len(self._names) or (names and names[0] != self._first):
-            self._take(names)
+        self._take(names)
         if self._writer is not None:
             marks = codes.astype(np.int64) << PLACE_BITS | WORD << KIND_SHIFT
             if known is not None:
@@ -127,8 +126,15 @@ class CodedColumn:
         indices = numbers(kind, len(codes), codes, None if known is None else validity(known))
         return pa.DictionaryArray.from_arrays(indices, self._names.array(), safe=False)
 
+    def nulls(self, names: Sequence[str], count: int) -> pa.Array:
+        """The same for rows of which none has a name."""
+        self._take(names)
+        if self._plain:
+            return pa.nulls(count, pa.string())
+        return pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int16()), self._names.array(), safe=False)
+
     def _take(self, names: Sequence[str]) -> None:
-        if not names:
+        if not names or (len(names) == len(self._names) and names[0] == self._first):
             return
         if names[0] != self._first:  # another reading, or another capture
             self._first, self._names = names[0], GrowingNames()
