@@ -2565,7 +2565,6 @@ function acks.request(queue, m, frame, now, may_resend)
     end
     local request = {
         frame = frame,
-        last_frame = false,
         time = now,
         m = m,
         queue = queue,
@@ -2577,9 +2576,9 @@ function acks.request(queue, m, frame, now, may_resend)
         due = false, -- from here on as a publish, see forwards
         left = 0,
         closed = true,
-        before = false,
         got = false,
         last = false,
+        content = false,
     }
     results.link[frame] = 0
     if m.id == 0 then
@@ -2727,13 +2726,15 @@ local sub = string.sub
 local messages = {}
 ts.messages = messages
 
-local MOST_KEPT, LONGEST_KEPT, LONG = 256, 512, requests.LONG
+local MOST_KEPT, LONGEST_KEPT, LONG = 1024, 512, requests.LONG
 local NOTHING = { meaning = "nothing" } -- the layout of what was not recognised
 
 local kept, count
+local last_data, last_dialect, last_message -- a datagram is asked for twice, and most forwards follow at once
 
 function messages.reset()
     kept, count = {}, 0
+    last_data = nil
     for _, dialect in ipairs(ts.dialects) do
         kept[dialect] = {}
     end
@@ -2750,15 +2751,14 @@ end
 
 local PUBLISHES = { publish = true, deliver = true }
 
--- All fields of the common messages at once, so that Lua makes the table in its final size: layout, columns, and the
--- keys by which tracking knows a message. `line` is for the Info column, `bytes` tell a changed resend.
+-- The fields of common messages at once, and only eight, so that Lua makes the table in its final size: layout, columns
+-- and the keys by which tracking knows a message. `line` is for the Info column, `bytes` tell a changed resend.
 local function message_of(dialect, w, data)
     local layout, topic, payload = w.selected and w.layout or NOTHING, w.topic, w.payload
     local content = topic and (payload and topic .. "\0" .. payload or topic)
     local m = {
         layout = layout,
         topic = topic,
-        filter = w.filter,
         payload = payload,
         retain = w.retain,
         content = content and #content > LONG and requests.short(content) or content,
@@ -2766,6 +2766,9 @@ local function message_of(dialect, w, data)
         line = false,
         bytes = w.padding > 0 and sub(data, 1, #data - w.padding) or data,
     }
+    if w.filter then
+        m.filter = w.filter
+    end
     if w.error then
         m.error, m.error_offset = w.error, w.error_offset
         return m
@@ -2790,18 +2793,21 @@ end
 
 -- The message in this datagram; `length` is its true length where the capture cut it short.
 function messages.read(dialect, data, length)
-    local m = kept[dialect][data]
-    if m and length == #data then
-        return m
+    if length ~= #data or length > LONGEST_KEPT then
+        return message_of(dialect, decode(dialect, data, length), data)
+    elseif data == last_data and dialect == last_dialect then
+        return last_message
     end
-    m = message_of(dialect, decode(dialect, data, length), data)
-    if length == #data and length <= LONGEST_KEPT then
+    local m = kept[dialect][data]
+    if not m then
+        m = message_of(dialect, decode(dialect, data, length), data)
         if count >= MOST_KEPT then
             messages.reset()
         end
         kept[dialect][data] = m
         count = count + 1
     end
+    last_data, last_dialect, last_message = data, dialect, m
     return m
 end
 end)(shared)
@@ -2839,9 +2845,12 @@ function forwards.publish(state, content, topic, frame, due, retain, request, is
         publish = { frame = frame }
     end
     publish.content, publish.due, publish.left, publish.closed = content, due, total, total == 0
-    publish.last, publish.got, publish.alike = frame, false, 0
-    if before and not before.closed and before.alike < MOST_ALIKE then
-        publish.before, publish.alike = before, before.alike + 1
+    publish.last, publish.got = frame, false
+    if before and not before.closed then
+        local alike = (before.alike or 0) + 1
+        if alike <= MOST_ALIKE then
+            publish.before, publish.alike = before, alike
+        end
     end
     results.due[frame] = total
     if state.count >= MOST_KEPT then
@@ -3015,7 +3024,8 @@ local function broker_of(session, dialect, party)
     local key = dialect.broker.forward_from == "ephemeral" and party.address or party
     local broker = session.brokers[key]
     if not broker then
-        broker = { subs = subscriptions.new(dialect), forwards = forwards.new(), last_served = false }
+        broker = { subs = subscriptions.new(dialect), forwards = forwards.new() }
+        broker.last_served, broker.guess, broker.acked = false, false, false
         session.brokers[key] = broker
     end
     return broker
@@ -3091,7 +3101,7 @@ local function on_forward(session, dialect, broker, m, frame, to)
     local served = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame)
     if served and served.queue and broker.guess then
         acks.correct(broker.guess, served)
-        broker.guess = nil
+        broker.guess = false
     end
     broker.last_served = served or false
 end
@@ -3497,13 +3507,11 @@ end
 local function line_of(m)
     local line = m.layout.message or "?"
     local topic = m.topic or m.filter
-    if topic then
-        line = line .. " " .. shown(topic)
-    end
-    if m.payload then
-        line = line .. ' "' .. shown(m.payload) .. (m.retain and '" retained' or '"')
-    elseif m.retain then
-        line = line .. " retained"
+    if topic and m.payload then -- the common case, in one go
+        line = line .. " " .. shown(topic) .. ' "' .. shown(m.payload) .. (m.retain and '" retained' or '"')
+    else
+        line = line .. (topic and " " .. shown(topic) or "")
+        line = line .. (m.payload and ' "' .. shown(m.payload) .. '"' or "") .. (m.retain and " retained" or "")
     end
     m.line = line
     return line
@@ -3697,13 +3705,19 @@ local function add_error(tree, tvb, w)
     end
 end
 
--- All of it; `ids` are the experts that apply.
-function display.show(root, tvb, pinfo, dialect, w, frame, ids)
+-- Expert information alone, where nobody asks for a field of ours: it counts whether or not details are shown.
+function display.warn(root, tvb, ids)
     local tree = root:add(ts.proto, tvb:range(0, tvb:len()))
-    tree:append_text(" (" .. dialect.name .. "): " .. (w.message or w.error or ""))
     for place = 1, ids and #ids or 0 do
         tree:add_proto_expert_info(experts[ids[place]])
     end
+    return tree
+end
+
+-- All of it; `ids` are the experts that apply.
+function display.show(root, tvb, pinfo, dialect, w, frame, ids)
+    local tree = display.warn(root, tvb, ids)
+    tree:append_text(" (" .. dialect.name .. "): " .. (w.message or w.error or ""))
     tree:add(fields.dialect, dialect.name):set_generated()
     tree:add(fields.form, w.form.name):set_generated()
     if w.message then
@@ -3892,7 +3906,7 @@ ts.statistics = statistics
 local tables
 
 function statistics.reset()
-    tables = { topics = {}, acks = {}, fanout = {}, clients = {}, filters = {} }
+    tables = { topics = {}, acks = {}, fanout = {}, clients = {}, filters = {}, asked = {} }
 end
 
 statistics.reset()
@@ -3925,25 +3939,22 @@ local function take_request(m, frame, source, target)
     local key = source .. ">" .. target .. ">" .. m.layout.message
     local row = row_of("acks", key, { source, target, m.layout.message, requests = 0, acked = 0, resent = 0 })
     count(row, results.resend_of[frame] and "resent" or "requests")
+    tables.asked[frame] = row
 end
 
-local function take_ack(m, frame, source, target)
+-- An ACK counts for the request that it answers; one more ACK to a resend does not make a second request acknowledged.
+local function take_ack(frame)
     local time, quality = results.ack_time[frame], results.quality[frame] or "exact"
-    if not time then
+    local row = time and tables.asked[results.link[frame]]
+    if not row or row.acked >= row.requests then
         return
     end
-    for _, row in pairs(tables.acks) do
-        local fits = m.layout.answers_any or m.layout.answers[row[3]]
-        if row[1] == target and row[2] == source and fits and row.acked < row.requests then
-            count(row, "acked")
-            if quality == "exact" or quality == "anchored" then
-                count(row, "timed")
-                count(row, "sum", time)
-                row.least = math.min(row.least or time, time)
-                row.most = math.max(row.most or time, time)
-            end
-            return
-        end
+    count(row, "acked")
+    if quality == "exact" or quality == "anchored" then
+        count(row, "timed")
+        count(row, "sum", time)
+        row.least = math.min(row.least or time, time)
+        row.most = math.max(row.most or time, time)
     end
 end
 
@@ -3974,7 +3985,7 @@ function statistics.take(dialect, m, frame, source, target)
         take_forward(frame)
     end
     if meaning == "ack" then
-        take_ack(m, frame, source, target)
+        take_ack(frame)
     elseif results.link[frame] or results.resend_of[frame] then
         take_request(m, frame, source, target)
     end
@@ -4097,7 +4108,7 @@ if not ts.proto then
 end
 local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
 local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
-local parties, messages, statistics = ts.parties, ts.messages, ts.statistics
+local parties, messages, statistics, display = ts.parties, ts.messages, ts.statistics, ts.display
 local floor, has_gui = math.floor, gui_enabled()
 
 -- Tracking is what costs time: `-X lua_script1:tracking=off` does without, for captures of many millions.
@@ -4118,10 +4129,11 @@ local icmp, icmpv6 = field("icmp.type"), field("icmpv6.type")
 
 local pubsub -- the dissector of `proto`, known only once everything is registered
 local has_tree -- on the first pass: are there fields to ask for?
+local has_places -- can the file hold copies? Only cooked captures and files with interfaces can
 local first_offset -- of absolute to relative time: differs behind a time reference
 
 function proto.init()
-    has_tree, first_offset = nil, nil
+    has_tree, has_places, first_offset = nil, nil, nil
     tracking.reset()
     statistics.reset()
 end
@@ -4240,11 +4252,11 @@ local function last_value(extract)
     return #infos > 0 and infos[#infos].value or nil
 end
 
--- Only cooked captures and files with interfaces can hold copies.
-local function find_copy(data, frame, now, pinfo, from, to, kind, interface)
+local function find_copy(data, frame, now, pinfo, from, to)
     local place
     if has_tree then
-        local index = kind and interface_index() or interface
+        local kind = packet_type()
+        local index = kind and interface_index() or interface_id()
         place = (kind and kind.value or "") .. "/" .. (index and index.value or "")
     else
         place = pinfo.p2p_dir .. ""
@@ -4260,10 +4272,10 @@ local function track(dialect, m, data, frame, pinfo, from, to)
     local now = has_gui and time_of(pinfo) or pinfo.rel_ts
     if has_tree == nil then
         has_tree = frame_number() ~= nil
+        has_places = not has_tree or packet_type() ~= nil or interface_id() ~= nil
     end
-    local kind, interface = packet_type(), interface_id()
-    if kind or interface or not has_tree then
-        local copy = find_copy(data, frame, now, pinfo, from, to, kind, interface)
+    if has_places then
+        local copy = find_copy(data, frame, now, pinfo, from, to)
         if copy then
             return results.mark("copy_of", frame, copy)
         end
@@ -4295,8 +4307,10 @@ local function dissect(tvb, pinfo, root, wanted)
         statistics.take(dialect, m, frame, source.endpoint, target.endpoint)
     end
     local ids = ts.experts_of(m, frame, visited)
-    if ids or root:referenced(pubsub) then
-        ts.display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids)
+    if root:referenced(pubsub) then
+        display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids)
+    elseif ids then
+        display.warn(root, tvb, ids)
     end
     return #data
 end

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.dissector.tshark import run_tshark, udp_packet, write_pcap
+from tests.dissector.tshark import Address, run_tshark, udp_packet, write_pcap
 
 pytestmark = pytest.mark.tshark
 
 A, B, BROKER = ("10.0.0.1", 50000), ("10.0.0.2", 50000), ("10.0.0.9", 50000)
-TALK = [
+Talk = list[tuple[float, Address, Address, bytes]]
+TALK: Talk = [
     (0.0, B, BROKER, b"\x03\x00home/*"),
     (0.1, BROKER, B, b"\x04"),
     (1.0, A, BROKER, b"\x01\x01home/fan:ON"),
@@ -21,9 +22,9 @@ TALK = [
 ]
 
 
-def statistics(folder: Path, name: str) -> list[list[str]]:
+def statistics(folder: Path, name: str, talk: Talk = TALK) -> list[list[str]]:
     """The rows of a table, without title and head."""
-    frames = [(at, udp_packet(raw, source, target)) for at, source, target, raw in TALK]
+    frames = [(at, udp_packet(raw, source, target)) for at, source, target, raw in talk]
     capture = write_pcap(folder / "talk.pcap", frames)
     text = run_tshark(capture, "-q", home=folder / "home", arguments=[f"statistics={name}"])
     return [line.split() for line in text.strip().splitlines()[2:]]
@@ -41,6 +42,20 @@ def test_acks(tmp_path: Path) -> None:
         ["10.0.0.1:50000", "10.0.0.9:50000", "PUBLISH", "2", "1", "0", "200.000", "200.000", "200.000"],
         ["10.0.0.2:50000", "10.0.0.9:50000", "SUBSCRIBE", "1", "1", "0", "100.000", "100.000", "100.000"],
     ]
+
+
+def test_an_ack_of_any_request_counts_for_the_one_it_answers(tmp_path: Path) -> None:
+    client, broker = ("10.0.0.1", 50002), ("10.0.0.9", 50001)
+    requests = [b"\x06\x05c/d 1", b"\x05\x05g/h 2", b"\x01\x03a/b", b"\x04\x03e/f"]  # of rolebyte, each another kind
+    talk: Talk = [(place, client, broker, request) for place, request in enumerate(requests)]
+    talk += [(5 + place, broker, client, b"\x07\x0a") for place in range(2)]  # the two oldest are answered
+    acked = {row[2]: row[3:5] for row in statistics(tmp_path, "acks", talk)}
+    assert acked == {
+        "DASHBOARD_PUBLISH": ["1", "1"],
+        "ACTUATOR_PUBLISH": ["1", "1"],
+        "DASHBOARD_SUBSCRIBE": ["1", "0"],
+        "ACTUATOR_SUBSCRIBE": ["1", "0"],
+    }
 
 
 def test_fanout(tmp_path: Path) -> None:

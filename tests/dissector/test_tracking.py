@@ -7,7 +7,7 @@ from struct import pack
 
 import pytest
 
-from tests.dissector.tshark import Address, fields_of, udp_packet, write_pcap
+from tests.dissector.tshark import Address, fields_of, run_tshark, udp_packet, write_pcap
 
 pytestmark = pytest.mark.tshark
 
@@ -86,6 +86,12 @@ def test_an_ack_that_nobody_asked_for(tmp_path: Path) -> None:
     assert seen["ack_quality", 2] == "none"
     assert experts_of(seen, 2) == {"unsolicited_ack"}
     assert seen["ack_to", 3] == "1"
+
+
+def test_expert_information_counts_where_no_details_are_shown(tmp_path: Path) -> None:
+    capture = write_pcap(tmp_path / "ack.pcap", [(0.0, udp_packet(b"\x02", BROKER, A))])
+    counted = run_tshark(capture, "-q", "-z", "expert", home=tmp_path / "home")
+    assert "No outstanding request was seen for this ACK" in counted
 
 
 def test_no_ack_seen(tmp_path: Path) -> None:

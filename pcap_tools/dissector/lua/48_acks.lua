@@ -73,7 +73,6 @@ function acks.request(queue, m, frame, now, may_resend)
     end
     local request = {
         frame = frame,
-        last_frame = false,
         time = now,
         m = m,
         queue = queue,
@@ -85,9 +84,9 @@ function acks.request(queue, m, frame, now, may_resend)
         due = false, -- from here on as a publish, see forwards
         left = 0,
         closed = true,
-        before = false,
         got = false,
         last = false,
+        content = false,
     }
     results.link[frame] = 0
     if m.id == 0 then

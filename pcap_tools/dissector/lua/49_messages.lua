@@ -9,13 +9,15 @@ local sub = string.sub
 local messages = {}
 ts.messages = messages
 
-local MOST_KEPT, LONGEST_KEPT, LONG = 256, 512, requests.LONG
+local MOST_KEPT, LONGEST_KEPT, LONG = 1024, 512, requests.LONG
 local NOTHING = { meaning = "nothing" } -- the layout of what was not recognised
 
 local kept, count
+local last_data, last_dialect, last_message -- a datagram is asked for twice, and most forwards follow at once
 
 function messages.reset()
     kept, count = {}, 0
+    last_data = nil
     for _, dialect in ipairs(ts.dialects) do
         kept[dialect] = {}
     end
@@ -32,15 +34,14 @@ end
 
 local PUBLISHES = { publish = true, deliver = true }
 
--- All fields of the common messages at once, so that Lua makes the table in its final size: layout, columns, and the
--- keys by which tracking knows a message. `line` is for the Info column, `bytes` tell a changed resend.
+-- The fields of common messages at once, and only eight, so that Lua makes the table in its final size: layout, columns
+-- and the keys by which tracking knows a message. `line` is for the Info column, `bytes` tell a changed resend.
 local function message_of(dialect, w, data)
     local layout, topic, payload = w.selected and w.layout or NOTHING, w.topic, w.payload
     local content = topic and (payload and topic .. "\0" .. payload or topic)
     local m = {
         layout = layout,
         topic = topic,
-        filter = w.filter,
         payload = payload,
         retain = w.retain,
         content = content and #content > LONG and requests.short(content) or content,
@@ -48,6 +49,9 @@ local function message_of(dialect, w, data)
         line = false,
         bytes = w.padding > 0 and sub(data, 1, #data - w.padding) or data,
     }
+    if w.filter then
+        m.filter = w.filter
+    end
     if w.error then
         m.error, m.error_offset = w.error, w.error_offset
         return m
@@ -72,17 +76,20 @@ end
 
 -- The message in this datagram; `length` is its true length where the capture cut it short.
 function messages.read(dialect, data, length)
-    local m = kept[dialect][data]
-    if m and length == #data then
-        return m
+    if length ~= #data or length > LONGEST_KEPT then
+        return message_of(dialect, decode(dialect, data, length), data)
+    elseif data == last_data and dialect == last_dialect then
+        return last_message
     end
-    m = message_of(dialect, decode(dialect, data, length), data)
-    if length == #data and length <= LONGEST_KEPT then
+    local m = kept[dialect][data]
+    if not m then
+        m = message_of(dialect, decode(dialect, data, length), data)
         if count >= MOST_KEPT then
             messages.reset()
         end
         kept[dialect][data] = m
         count = count + 1
     end
+    last_data, last_dialect, last_message = data, dialect, m
     return m
 end

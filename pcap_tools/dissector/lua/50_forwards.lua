@@ -29,9 +29,12 @@ function forwards.publish(state, content, topic, frame, due, retain, request, is
         publish = { frame = frame }
     end
     publish.content, publish.due, publish.left, publish.closed = content, due, total, total == 0
-    publish.last, publish.got, publish.alike = frame, false, 0
-    if before and not before.closed and before.alike < MOST_ALIKE then
-        publish.before, publish.alike = before, before.alike + 1
+    publish.last, publish.got = frame, false
+    if before and not before.closed then
+        local alike = (before.alike or 0) + 1
+        if alike <= MOST_ALIKE then
+            publish.before, publish.alike = before, alike
+        end
     end
     results.due[frame] = total
     if state.count >= MOST_KEPT then

@@ -71,7 +71,8 @@ local function broker_of(session, dialect, party)
     local key = dialect.broker.forward_from == "ephemeral" and party.address or party
     local broker = session.brokers[key]
     if not broker then
-        broker = { subs = subscriptions.new(dialect), forwards = forwards.new(), last_served = false }
+        broker = { subs = subscriptions.new(dialect), forwards = forwards.new() }
+        broker.last_served, broker.guess, broker.acked = false, false, false
         session.brokers[key] = broker
     end
     return broker
@@ -147,7 +148,7 @@ local function on_forward(session, dialect, broker, m, frame, to)
     local served = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame)
     if served and served.queue and broker.guess then
         acks.correct(broker.guess, served)
-        broker.guess = nil
+        broker.guess = false
     end
     broker.last_served = served or false
 end

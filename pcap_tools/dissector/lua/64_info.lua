@@ -77,13 +77,11 @@ end
 local function line_of(m)
     local line = m.layout.message or "?"
     local topic = m.topic or m.filter
-    if topic then
-        line = line .. " " .. shown(topic)
-    end
-    if m.payload then
-        line = line .. ' "' .. shown(m.payload) .. (m.retain and '" retained' or '"')
-    elseif m.retain then
-        line = line .. " retained"
+    if topic and m.payload then -- the common case, in one go
+        line = line .. " " .. shown(topic) .. ' "' .. shown(m.payload) .. (m.retain and '" retained' or '"')
+    else
+        line = line .. (topic and " " .. shown(topic) or "")
+        line = line .. (m.payload and ' "' .. shown(m.payload) .. '"' or "") .. (m.retain and " retained" or "")
     end
     m.line = line
     return line

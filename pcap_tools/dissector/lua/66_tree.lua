@@ -142,13 +142,19 @@ local function add_error(tree, tvb, w)
     end
 end
 
--- All of it; `ids` are the experts that apply.
-function display.show(root, tvb, pinfo, dialect, w, frame, ids)
+-- Expert information alone, where nobody asks for a field of ours: it counts whether or not details are shown.
+function display.warn(root, tvb, ids)
     local tree = root:add(ts.proto, tvb:range(0, tvb:len()))
-    tree:append_text(" (" .. dialect.name .. "): " .. (w.message or w.error or ""))
     for place = 1, ids and #ids or 0 do
         tree:add_proto_expert_info(experts[ids[place]])
     end
+    return tree
+end
+
+-- All of it; `ids` are the experts that apply.
+function display.show(root, tvb, pinfo, dialect, w, frame, ids)
+    local tree = display.warn(root, tvb, ids)
+    tree:append_text(" (" .. dialect.name .. "): " .. (w.message or w.error or ""))
     tree:add(fields.dialect, dialect.name):set_generated()
     tree:add(fields.form, w.form.name):set_generated()
     if w.message then

@@ -18,7 +18,7 @@ ts.statistics = statistics
 local tables
 
 function statistics.reset()
-    tables = { topics = {}, acks = {}, fanout = {}, clients = {}, filters = {} }
+    tables = { topics = {}, acks = {}, fanout = {}, clients = {}, filters = {}, asked = {} }
 end
 
 statistics.reset()
@@ -51,25 +51,22 @@ local function take_request(m, frame, source, target)
     local key = source .. ">" .. target .. ">" .. m.layout.message
     local row = row_of("acks", key, { source, target, m.layout.message, requests = 0, acked = 0, resent = 0 })
     count(row, results.resend_of[frame] and "resent" or "requests")
+    tables.asked[frame] = row
 end
 
-local function take_ack(m, frame, source, target)
+-- An ACK counts for the request that it answers; one more ACK to a resend does not make a second request acknowledged.
+local function take_ack(frame)
     local time, quality = results.ack_time[frame], results.quality[frame] or "exact"
-    if not time then
+    local row = time and tables.asked[results.link[frame]]
+    if not row or row.acked >= row.requests then
         return
     end
-    for _, row in pairs(tables.acks) do
-        local fits = m.layout.answers_any or m.layout.answers[row[3]]
-        if row[1] == target and row[2] == source and fits and row.acked < row.requests then
-            count(row, "acked")
-            if quality == "exact" or quality == "anchored" then
-                count(row, "timed")
-                count(row, "sum", time)
-                row.least = math.min(row.least or time, time)
-                row.most = math.max(row.most or time, time)
-            end
-            return
-        end
+    count(row, "acked")
+    if quality == "exact" or quality == "anchored" then
+        count(row, "timed")
+        count(row, "sum", time)
+        row.least = math.min(row.least or time, time)
+        row.most = math.max(row.most or time, time)
     end
 end
 
@@ -100,7 +97,7 @@ function statistics.take(dialect, m, frame, source, target)
         take_forward(frame)
     end
     if meaning == "ack" then
-        take_ack(m, frame, source, target)
+        take_ack(frame)
     elseif results.link[frame] or results.resend_of[frame] then
         take_request(m, frame, source, target)
     end

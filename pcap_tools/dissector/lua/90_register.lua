@@ -5,7 +5,7 @@ if not ts.proto then
 end
 local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
 local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
-local parties, messages, statistics = ts.parties, ts.messages, ts.statistics
+local parties, messages, statistics, display = ts.parties, ts.messages, ts.statistics, ts.display
 local floor, has_gui = math.floor, gui_enabled()
 
 -- Tracking is what costs time: `-X lua_script1:tracking=off` does without, for captures of many millions.
@@ -26,10 +26,11 @@ local icmp, icmpv6 = field("icmp.type"), field("icmpv6.type")
 
 local pubsub -- the dissector of `proto`, known only once everything is registered
 local has_tree -- on the first pass: are there fields to ask for?
+local has_places -- can the file hold copies? Only cooked captures and files with interfaces can
 local first_offset -- of absolute to relative time: differs behind a time reference
 
 function proto.init()
-    has_tree, first_offset = nil, nil
+    has_tree, has_places, first_offset = nil, nil, nil
     tracking.reset()
     statistics.reset()
 end
@@ -148,11 +149,11 @@ local function last_value(extract)
     return #infos > 0 and infos[#infos].value or nil
 end
 
--- Only cooked captures and files with interfaces can hold copies.
-local function find_copy(data, frame, now, pinfo, from, to, kind, interface)
+local function find_copy(data, frame, now, pinfo, from, to)
     local place
     if has_tree then
-        local index = kind and interface_index() or interface
+        local kind = packet_type()
+        local index = kind and interface_index() or interface_id()
         place = (kind and kind.value or "") .. "/" .. (index and index.value or "")
     else
         place = pinfo.p2p_dir .. ""
@@ -168,10 +169,10 @@ local function track(dialect, m, data, frame, pinfo, from, to)
     local now = has_gui and time_of(pinfo) or pinfo.rel_ts
     if has_tree == nil then
         has_tree = frame_number() ~= nil
+        has_places = not has_tree or packet_type() ~= nil or interface_id() ~= nil
     end
-    local kind, interface = packet_type(), interface_id()
-    if kind or interface or not has_tree then
-        local copy = find_copy(data, frame, now, pinfo, from, to, kind, interface)
+    if has_places then
+        local copy = find_copy(data, frame, now, pinfo, from, to)
         if copy then
             return results.mark("copy_of", frame, copy)
         end
@@ -203,8 +204,10 @@ local function dissect(tvb, pinfo, root, wanted)
         statistics.take(dialect, m, frame, source.endpoint, target.endpoint)
     end
     local ids = ts.experts_of(m, frame, visited)
-    if ids or root:referenced(pubsub) then
-        ts.display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids)
+    if root:referenced(pubsub) then
+        display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids)
+    elseif ids then
+        display.warn(root, tvb, ids)
     end
     return #data
 end
