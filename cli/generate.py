@@ -168,8 +168,10 @@ def _made(wanted: dict[str, Any], place: dict[str, Any], sizes: dict[str, int]) 
     capture = place["capture"]
     if "point" in place:
         capture["point"] = Point(place["point"])
-    if "link" in capture and capture["link"] not in list(LinkType):
-        raise UsageError(f"there is no link layer {capture['link']!r}; there are: {', '.join(LinkType)}")
+    if "link" in capture:
+        if capture["link"] not in list(LinkType):
+            raise UsageError(f"there is no link layer {capture['link']!r}; there are: {', '.join(LinkType)}")
+        capture["link"] = LinkType(capture["link"])
     chosen = {**wanted, **{name: wanted[name] or size for name, size in sizes.items()}}
     made = generate(Order(**chosen, capture=capture, client=place.get("client")), counter("simulated datagrams"))
     end_counter()

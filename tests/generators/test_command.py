@@ -81,6 +81,26 @@ def test_pcapng_names_its_hosts(topicshark: Command, tmp_path: Path) -> None:
     assert "broker" in shown
 
 
+@pytest.mark.tshark
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ("ethernet", "Ethernet"),
+        ("cooked1", "Linux cooked-mode capture v1"),
+        ("cooked2", "Linux cooked-mode capture v2"),
+        ("raw", "Raw IP"),
+        ("null", "NULL/Loopback"),
+    ],
+)
+def test_link_layers(topicshark: Command, tmp_path: Path, link: str, shown: str) -> None:
+    capture = tmp_path / "run.pcap"
+    done = topicshark("generate", "building", "--link", link, "-o", str(capture))
+    assert done.returncode == 0, done.stderr
+    told = subprocess.run(["capinfos", "-E", str(capture)], capture_output=True, text=True, check=True).stdout
+    assert f"File encapsulation:  {shown}" in told
+    assert "!!" not in topicshark("decode", str(capture), "--dialect", "colon").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
