@@ -109,6 +109,7 @@ warm_kernels() {
     say "compiling the kernels (once, under a minute)"
     (cd "$TOP" && "$VENV/bin/python" -m pcap_tools.columnar.warm)
     (cd "$TOP" && "$VENV/bin/python" -m spark_analysis.checker.kernels.warm)
+    (cd "$TOP" && "$VENV/bin/python" -c "import spark_analysis.parquet.kernels")
 }
 
 # --- Java and the other tools ----------------------------------------------------------------------------------------

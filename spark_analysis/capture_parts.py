@@ -7,7 +7,7 @@ the time it takes to list them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,6 +23,7 @@ from pcap_tools.columnar.reading import read_batches, read_file
 from pcap_tools.columnar.sources import ByteSource, open_bytes, read_at
 from pcap_tools.columnar.splits import plan_splits
 from pcap_tools.columnar.state import Split
+from pcap_tools.decoding import LEARN_DATAGRAMS
 from pcap_tools.detect import Detector, Routes
 from pcap_tools.dialect import Dialect
 from pcap_tools.escaping import escape_text
@@ -43,6 +44,11 @@ class Dialects:
     def detector(self) -> Detector:
         """One that has learned nothing yet."""
         return Detector(self.wanted, self.named)
+
+    def spoken(self, routes: Routes) -> tuple[Dialect, ...]:
+        """Those that the routes lead to: tables of all the others would take as long to make as 100,000 packets."""
+        names = {name for _, name in routes.endpoints.values()}.union(routes.ports.values())
+        return tuple(dialect for dialect in self.wanted if dialect.name in names) or self.wanted[:1]
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -91,7 +97,8 @@ def _plan_large(source: str, version: str, dialects: _Hashed, split_bytes: int) 
     for damage in plan.damage:
         log_damage(damage)
     wanted = dialects.dialects
-    return plan.splits, find_dialects(read_file(source, _unsaid, _unsaid), wanted.detector()).routes
+    first = read_file(source, _unsaid, _unsaid, LEARN_DATAGRAMS)
+    return plan.splits, find_dialects(first, wanted.detector()).routes
 
 
 def _unsaid(about: object) -> None:
@@ -117,23 +124,35 @@ def part_batches(
     routes = part.routes
     if routes is None:
         batches, routes, _ = find_dialects(batches, dialects.detector())
-    of_messages = [name for name in columns if name != "session"]
+    spoken = dialects.spoken(routes)
+    constants = {"session": part.session, "capture": escape_text(part.split.source)}
+    if len(spoken) == 1 and not keep_other:
+        constants["dialect"] = spoken[0].name
     # A row must be counted though nothing of it is asked for.
-    decoder = Decoder(
-        dialects.wanted,
-        routes,
-        of_messages or ["frame"],
-        plain=True,
-        keep_other=keep_other,
-        capture=escape_text(part.split.source),
-    )
-    schema = arrow_schema(columns)
+    wanted = [name for name in columns if name not in constants] or ["frame"]
+    decoder = Decoder(spoken, routes, wanted, plain=True, keep_other=keep_other)
+    arranged = _Arranged(arrow_schema(columns), constants)
     for batch in batches:
         rows = decoder.decode(batch)
         if rows.num_rows:
-            yield _arranged(rows, schema, part.session)
+            yield arranged.rows(rows)
 
 
-def _arranged(rows: pa.RecordBatch, schema: pa.Schema, session: str) -> pa.RecordBatch:
-    arrays = [pa.repeat(session, rows.num_rows) if name == "session" else rows.column(name) for name in schema.names]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+class _Arranged:
+    """Puts columns in order. Those of one value are written once, for the longest batch; others have a part of it."""
+
+    def __init__(self, schema: pa.Schema, constants: Mapping[str, str]) -> None:
+        self._schema, self._constants = schema, constants
+        self._repeated: dict[str, pa.Array] = {}
+        self._room = 0
+
+    def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        count = rows.num_rows
+        if count > self._room:
+            self._room = count
+            self._repeated = {name: pa.repeat(value, count) for name, value in self._constants.items()}
+        arrays = [
+            self._repeated[name][:count] if name in self._constants else rows.column(name)
+            for name in self._schema.names
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)

@@ -27,11 +27,11 @@ from pcap_tools.errors import TopicsharkError, UsageError
 
 from .capture_parts import Dialects
 from .captures import find_captures
-from .engines import Stage
+from .engines import Item, Result, Runner, Stage, in_process, tasks_of
 from .manifest import DataFile, Manifest, SourceEntry
 from .planning import CapturePlan, plan_capture, wanted_dialects
 from .sessions import session_names
-from .spark_tasks import Item, Result, run_tasks
+from .spark_session import is_local
 from .split_decoding import SplitDone, SplitJob, decode_split
 from .store import Store, open_store
 
@@ -117,7 +117,9 @@ class Call:
     def plan(self, captures: Sequence[str]) -> list[CapturePlan]:
         """Of those captures that can be read."""
         task = partial(_plan, self._dialects, self._split_bytes)
-        plans = self._run("plan", task, captures)
+        # One capture is walked through before a task to do it has begun.
+        alone = len(captures) == 1 and is_local(self._spark)
+        plans = self._run("plan", task, captures, in_process if alone else None)
         self.failed |= {name: plan for name, plan in zip(captures, plans, strict=True) if isinstance(plan, str)}
         return [plan for plan in plans if isinstance(plan, CapturePlan)]
 
@@ -127,7 +129,7 @@ class Call:
         """Write all files, hidden; the entries that shall be, and which file is to get which name."""
         jobs = [job for plan in plans for job in self._jobs(plan, sessions[plan.source])]
         longest_first = sorted(jobs, key=lambda job: job.split.begin - job.split.end)
-        done = self._run("decode", partial(decode_split, self._dialects), longest_first)
+        done = self._run("decode", decode_split, longest_first)
         by_name = dict(zip((job.name for job in longest_first), done, strict=True))
         entries: list[SourceEntry] = []
         hidden: dict[Path, Path] = {}
@@ -153,10 +155,12 @@ class Call:
             raise TopicsharkError(f"{self._store.folder}: cannot be written: {error.strerror or error}") from error
         self.seconds["publish"] = time.monotonic() - start
 
-    def _run(self, label: str, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    def _run(
+        self, label: str, task: Callable[[Item], Result], items: Sequence[Item], runner: Runner | None = None
+    ) -> list[Result]:
         start = time.monotonic()
         with self._stage(label):
-            results = run_tasks(self._spark, task, items, label)
+            results = (runner or tasks_of(self._spark))(task, items, label)
         self.seconds[label] = time.monotonic() - start
         return results
 
@@ -165,7 +169,8 @@ class Call:
         of = "\0".join((plan.source, plan.version, self._wish))
         key = blake2b(of.encode(errors="surrogateescape"), digest_size=8).hexdigest()
         folder = str(self._store.folder_of(session))
-        return [SplitJob(split, plan.routes, folder, f"part-{key}-{split.ordinal:05}") for split in plan.splits]
+        spoken = self._dialects.spoken(plan.routes)
+        return [SplitJob(split, spoken, plan.routes, folder, f"part-{key}-{split.ordinal:05}") for split in plan.splits]
 
     def _entry(self, plan: CapturePlan, session: str, done: dict[str, SplitDone]) -> SourceEntry:
         folder = self._store.folder_of(session).relative_to(self._store.folder)

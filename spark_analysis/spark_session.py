@@ -55,6 +55,11 @@ def open_session(master: str = LOCAL, settings: Mapping[str, str] | None = None)
             _end_java()
 
 
+def is_local(session: SparkSession) -> bool:
+    """Tasks run on this machine, beside who asks."""
+    return (session.sparkContext.master or "").startswith("local")
+
+
 def _start(conf: SparkConf, log: Path) -> SparkSession:
     """With Java's output in a file."""
     if SparkContext._active_spark_context is not None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LONG_ENOUGH = 1.0  # seconds of passes over a capture
+START_SECONDS = 3
 COPIED = 256 << 20  # bytes: far beyond any cache
 Job = Callable[["SparkSession", Path], int]
 
@@ -86,11 +87,13 @@ def data_source(spark: SparkSession, capture: Path) -> int:
 
 
 def on_spark(job: Job, captures: list[Path], cores: int) -> list[Measured]:
-    """The start is that of Spark and of a first small job, which starts the workers."""
+    """The start is that of Spark, of a worker for each core, and of a first small job."""
     from spark_analysis.spark_session import open_session
+    from spark_analysis.spark_tasks import run_tasks
 
     began = time.perf_counter()
     with open_session(f"local[{cores}]") as spark:
+        run_tasks(spark, _start_worker, range(cores), "start workers")
         job(spark, captures[0])
         start = time.perf_counter() - began
         found = []
@@ -102,6 +105,13 @@ def on_spark(job: Job, captures: list[Path], cores: int) -> list[Measured]:
             check(rows, capture)
             found.append(Measured(packets_in(capture), capture.stat().st_size, seconds, start, _workers_mb()))
     return found
+
+
+def _start_worker(number: int) -> None:
+    """Loads what tasks need, and stays until the other workers have their task too."""
+    import spark_analysis.split_decoding  # noqa: F401
+
+    time.sleep(START_SECONDS)
 
 
 def _forget_index(capture: Path) -> None:

@@ -1,6 +1,7 @@
 """The index of a capture: borders between records where a reading can begin, with all it must know there.
 
-One pass with the reader itself, so that what is known at a border is what the reader knew. The index is kept beside
+One pass with the reader itself, so that what is known at a border is what the reader knew; it hops over what it would
+not remember. The index is kept beside
 the capture as NAME.topicshark-index, or in the user's cache where that is not possible, and made anew when the
 capture has changed. It is an npz file of plain arrays.
 """
@@ -25,8 +26,10 @@ from pcap_tools.capture.pcapng import _Interface
 
 from .copies_kernel import GROUP_COLUMNS, random_seed
 from .feeds import whole_feed
-from .formats import Facts
+from .formats import PCAP, Facts
+from .frames_kernel import IF_LINK
 from .reading import Reading
+from .skim_kernel import skim
 from .slow_path import FrameNote
 from .sources import ByteSource, is_remote
 from .state import State
@@ -77,7 +80,7 @@ def build_index(source: ByteSource, step: int = STEP) -> Index:
     damage: list[Damage] = []
     warnings: list[str] = []
     seed = random_seed()
-    reading = Reading(source.name, whole_feed(source), seed, damage.append, warnings.append)
+    reading = _Skimming(source.name, whole_feed(source), seed, damage.append, warnings.append)
     states: list[State] = []
     if reading.open():
         while not reading.over:
@@ -87,6 +90,18 @@ def build_index(source: ByteSource, step: int = STEP) -> Index:
     end = damage[0].offset if damage else reading.position
     states = [state for state in states if state.offset < end] or states[:1]
     return Index(source.version, step, seed, states, end, reading.frames, damage, warnings)
+
+
+class _Skimming(Reading):
+    """Gives no rows where there is nothing to remember: no fragments, and nowhere that copies can come from."""
+
+    def _stride(self, limit: int) -> int:
+        facts, link = self._walker.facts(), int(self._walker.interfaces[0, IF_LINK])
+        if self._copies is None and facts.format == PCAP and link >= 0:
+            self._at, self._number = skim(
+                self._buffer.data, self._at, self._have, limit - self._offset, self._number, facts.order == ">", link
+            )
+        return super()._stride(limit)
 
 
 def _add(states: list[State], state: State | None) -> None:

@@ -181,7 +181,7 @@ def _two_addresses(buffer: Any, at: int, family: int, known: Any, slots: Any, co
 
 
 @inlined
-def _ordinary(buffer: Any, at: int, captured: int, link: int) -> Any:
+def ordinary(buffer: Any, at: int, captured: int, link: int) -> Any:
     """Where the packet begins if it is the usual one: IPv4 without options, whole, a whole UDP datagram; else -1."""
     offset, kind = 14, 12
     if link == COOKED1:
@@ -203,7 +203,9 @@ def _ordinary(buffer: Any, at: int, captured: int, link: int) -> Any:
 
 
 @inlined
-def _any(buffer: Any, at: int, captured: int, link: int, original: int) -> tuple[int, int, int, int, int, int, int]:
+def any_packet(
+    buffer: Any, at: int, captured: int, link: int, original: int
+) -> tuple[int, int, int, int, int, int, int]:
     """Of any packet: kind of row, begin and end of its payload, identification, PART, family, where it begins."""
     kind, begin, end, ident, part, family, offset = GONE, 0, 0, 0, 0, 4, 0
     if link >= 0:
@@ -251,7 +253,7 @@ def read_packets(
         link = interfaces[frames[index, SLOT], IF_LINK]
         kind, begin, end, ident, part, family, there = PLAIN, 0, 0, 0, 0, 4, 0
         source, target, told = 0, 0, 0
-        offset = _ordinary(buffer, at, captured, link)
+        offset = ordinary(buffer, at, captured, link)
         if offset >= 0:
             begin = offset + 20
             ident = _u16(buffer, at + offset + 4, True)
@@ -259,7 +261,9 @@ def read_packets(
             source, target = i64(word >> u64(48)), i64(word >> u64(32) & u64(0xFFFF))
             there = told = i64(word >> u64(16) & u64(0xFFFF)) - _HEADER
         else:
-            kind, begin, end, ident, part, family, offset = _any(buffer, at, captured, link, frames[index, ORIGINAL])
+            kind, begin, end, ident, part, family, offset = any_packet(
+                buffer, at, captured, link, frames[index, ORIGINAL]
+            )
             if kind == PLAIN:
                 available = min(end, captured) - begin
                 source, target, there, told = read_udp(buffer, at + begin, available, end - begin, family)

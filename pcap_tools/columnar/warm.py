@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from pcap_tools.topic_match import match_kernel
 
-from . import decoder, fields_kernel, ties_kernel
+from . import decoder, fields_kernel, skim_kernel, ties_kernel
 from .reading import warm_frames
 
 
 def warm() -> None:
     """Those that read captures, decode (also for `decode --format jsonl` and `ingest`) and match topics."""
-    _ = decoder, fields_kernel, ties_kernel, match_kernel
+    _ = decoder, fields_kernel, skim_kernel, ties_kernel, match_kernel
     warm_frames()
 
 
