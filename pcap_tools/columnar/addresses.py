@@ -21,11 +21,14 @@ HIGH, LOW, FAMILY = range(3)
 ADDRESSES = types.Array(types.uint64, 2, "C")
 SLOTS = types.Array(types.uint64, 1, "C")
 COUNT = types.Array(types.int64, 1, "C")
+BYTES = types.Array(types.uint8, 1, "C")
 
 # A seed of its own for each table: nobody can make addresses that all fall on one slot.
 _COUNT, _SEED = range(2)
 _SPREAD, _MIX = u64(0x9E3779B97F4A7C15), u64(0xC2B2AE3D27D4EB4F)
 _FIRST_CAPACITY = 1 << 15
+_ZERO, _DOT, _LINE_END = ord("0"), ord("."), ord("\n")
+_LONGEST = len("255.255.255.255\n")
 _NUMBER, _SIX = u64(0x7FFFFFFF), u64(0x80000000)  # in a slot
 
 
@@ -68,6 +71,25 @@ def _intern_all(old: Any, known: Any, slots: Any, count: Any) -> None:
         address_id(known, slots, count, old[row, HIGH], old[row, LOW], i64(old[row, FAMILY]))
 
 
+@kernel(ADDRESSES, BYTES)
+def _dotted(known: Any, out: Any) -> Any:
+    """Write IPv4 addresses, a line each; how many bytes they are."""
+    at = 0
+    for row in range(known.shape[0]):
+        for place in range(4):
+            part = i64(known[row, LOW] >> u64(24 - 8 * place)) & 255
+            if part >= 100:
+                out[at] = _ZERO + part // 100
+                at += 1
+            if part >= 10:
+                out[at] = _ZERO + part // 10 % 10
+                at += 1
+            out[at] = _ZERO + part % 10
+            out[at + 1] = _DOT if place < 3 else _LINE_END
+            at += 2
+    return at
+
+
 class AddressTable:
     """All addresses of one reading; `texts` is shared with every batch."""
 
@@ -104,8 +126,11 @@ class AddressTable:
 
     def spell(self) -> None:
         """Bring `texts` up to date."""
-        for high, low, family in self.known[len(self.texts) : int(self.count[_COUNT])].tolist():
-            if family == 4:  # as address_text has it; there may be a hundred thousand of them
-                self.texts.append(f"{low >> 24}.{low >> 16 & 255}.{low >> 8 & 255}.{low & 255}")
-            else:
-                self.texts.append(address_text((high << 64 | low).to_bytes(16, "big")))
+        new = self.known[len(self.texts) : int(self.count[_COUNT])]
+        if (new[:, FAMILY] == 4).all():  # there may be a hundred thousand of them
+            lines = np.empty(_LONGEST * len(new), np.uint8)
+            self.texts += lines[: _dotted(new, lines)].tobytes().decode().splitlines()
+            return
+        for high, low, family in new.tolist():
+            whole, size = (low, 4) if family == 4 else (high << 64 | low, 16)
+            self.texts.append(address_text(whole.to_bytes(size, "big")))

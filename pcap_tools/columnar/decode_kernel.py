@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from .jit import i64, inlined, kernel, type_of
 from .marks import ABSENT, FIRST_TAIL, KIND_SHIFT, NUMBER, PLACE_BITS
 from .plans import PlanColumn
-from .quick_kernel import MATCH, NO_MATCH, quick
-from .tables import DialectColumn, FormColumn, LayoutColumn, Op, Program, StepColumn
+from .quick_kernel import MATCH, NO_MATCH, by_shape, quick
+from .tables import FIRST_TRIES, DialectColumn, FormColumn, LayoutColumn, Op, Program, StepColumn
 from .walk_kernel import CUT, EMPTY, FieldColumn, walk
 from .words import item, load64, put
 
@@ -56,7 +56,7 @@ _I64 = numba_types.Array(int64, 1, "C")
 _I32 = numba_types.Array(numba_types.int32, 1, "C")
 _I16 = numba_types.Array(numba_types.int16, 1, "C")
 _U8 = numba_types.Array(numba_types.uint8, 1, "C")
-_PROGRAM = type_of(Program._make([*[np.zeros(1, np.int64)] * 9, np.zeros(1, np.uint8)]))
+_PROGRAM = type_of(Program._make([*[np.zeros(1, np.int64)] * 10, np.zeros(1, np.uint8)]))
 
 
 def new_results(rows: int) -> Results:
@@ -153,6 +153,30 @@ def _planned_mark(mark: int, base: int, tails: Any) -> Any:
 
 
 @inlined
+def _shaped_mark(mark: int, base: int, first: int, second: int) -> Any:
+    if mark == ABSENT:
+        return ABSENT
+    return base + (mark if mark >= 0 else first if mark == FIRST_TAIL else second)
+
+
+@inlined
+def _retained(program: Program, plan: int, buffer: Any, base: int) -> Any:
+    retain = item(program.plans, plan + _RETAIN)
+    if retain < 0:
+        return i64(UNKNOWN)
+    word = i64(load64(buffer, base + retain)) ^ item(program.plans, plan + _RETAIN_ZERO)
+    return i64(word & item(program.plans, plan + _RETAIN_MASK) != 0)
+
+
+@inlined
+def _first_try(program: Program, dialect: int, buffer: Any, base: int, size: int) -> Any:
+    """The layout that the datagram most likely has, told by one byte; -1 if there is none."""
+    tries = dialect * FIRST_TRIES
+    offset = item(program.tries, tries)
+    return item(program.tries, tries + 1 + i64(item(buffer, base + offset))) if offset < size else i64(-1)
+
+
+@inlined
 def _walked_mark(program: Program, layout: int, column: int, base: int, read: int, fields: Any) -> Any:
     index = item(program.layouts, layout * _LAYOUT + _COLUMNS + column)
     if index < 0 or index >= read:
@@ -204,22 +228,28 @@ def plan_rows(
             continue
         base, size = item(starts, row), i64(item(sizes, row))
         layout = padding = i64(-1)
+        first = second = i64(0)
+        sure = False
         put(results.row, kept, row)
         if dialect >= 0 and size == i64(item(lengths, row)):
-            layout, padding = _by_plan(program, dialect, buffer, base, size, tails)
+            layout = _first_try(program, dialect, buffer, base, size)
+            if layout >= 0:
+                sure, padding, first, second = by_shape(program.plans, layout * _PLAN, buffer, base, size)
+            if not sure:
+                layout, padding = _by_plan(program, dialect, buffer, base, size, tails)
+        plan = layout * _PLAN + _PLAN_COLUMNS
         if layout >= 0:
-            plan = layout * _PLAN
             put(results.outcome, kept, layout)
-            put(results.topic, kept, _planned_mark(item(program.plans, plan + _PLAN_COLUMNS), base, tails))
-            put(results.filter, kept, _planned_mark(item(program.plans, plan + _PLAN_COLUMNS + 1), base, tails))
-            put(results.payload, kept, _planned_mark(item(program.plans, plan + _PLAN_COLUMNS + 2), base, tails))
-            retain = item(program.plans, plan + _RETAIN)
-            value = i64(UNKNOWN)
-            if retain >= 0:
-                word = i64(load64(buffer, base + retain)) ^ item(program.plans, plan + _RETAIN_ZERO)
-                value = i64(word & item(program.plans, plan + _RETAIN_MASK) != 0)
-            put(results.retain, kept, value)
+            put(results.retain, kept, _retained(program, layout * _PLAN, buffer, base))
             put(results.padding, kept, padding)
+        if sure:
+            put(results.topic, kept, _shaped_mark(item(program.plans, plan), base, first, second))
+            put(results.filter, kept, _shaped_mark(item(program.plans, plan + 1), base, first, second))
+            put(results.payload, kept, _shaped_mark(item(program.plans, plan + 2), base, first, second))
+        elif layout >= 0:
+            put(results.topic, kept, _planned_mark(item(program.plans, plan), base, tails))
+            put(results.filter, kept, _planned_mark(item(program.plans, plan + 1), base, tails))
+            put(results.payload, kept, _planned_mark(item(program.plans, plan + 2), base, tails))
         else:
             put(unsure, left, kept)
             left += 1

@@ -1,4 +1,4 @@
-"""Which layouts of a form are worth trying, told by one byte of the datagram.
+"""Which layouts of several are worth trying, told by one byte of the datagram.
 
 A layout that is left out cannot be selected: one of its guards covers that byte and does not hold.
 """
@@ -8,22 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pcap_tools.dialect.program import Extent, Form, Kind, Layout, Step
+from pcap_tools.dialect.program import Extent, Kind, Layout, Step
 
 BYTES = range(256)
 
 
-def pick_by_byte(form: Form) -> tuple[int, list[tuple[Layout, ...]]]:
-    """The offset of the byte that leaves the fewest layouts, and for each of its values the layouts to try."""
-    wanted = [_wanted(layout) for layout in form.layouts]
+def pick_by_byte(layouts: Sequence[Layout]) -> tuple[int, list[tuple[int, ...]]]:
+    """The offset of the byte that leaves the fewest layouts, and for each of its values the places of those to try."""
+    wanted = [_wanted(layout) for layout in layouts]
 
     def left(offset: int) -> int:
         return sum(len(sets.get(offset, BYTES)) for sets in wanted)
 
     offset = min(sorted({0}.union(*wanted)), key=left)
     return offset, [
-        tuple(layout for layout, sets in zip(form.layouts, wanted, strict=True) if byte in sets.get(offset, BYTES))
-        for byte in BYTES
+        tuple(place for place, sets in enumerate(wanted) if byte in sets.get(offset, BYTES)) for byte in BYTES
     ]
 
 

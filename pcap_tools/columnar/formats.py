@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from pcap_tools.capture.pcapng import (
 from pcap_tools.capture.streams import Window, _Broken
 
 from .frames_kernel import (
+    IF_LINK,
     INTERFACE_COLUMNS,
     ODD_TIME,
     PACKET_TYPE,
@@ -77,14 +78,25 @@ def first_record(facts: Facts) -> int:
     return FILE_HEADER if facts.format == PCAP else 0
 
 
+class Usual(NamedTuple):
+    """What ``usual_kernel`` must know of a file that it can read."""
+
+    big: bool
+    scale: int  # of the fraction of a second
+    link: int
+
+
 class Walker(Protocol):
-    """Walks through records; `interfaces` and `link_types` are those that the table's SLOT counts."""
+    """Walks through records; `usual` is None if there is no short way; `interfaces` and `link_types` are those that the table's SLOT counts."""
 
     interfaces: NDArray[np.int64]
     link_types: list[int]
 
     @property
     def copies(self) -> Copies: ...
+
+    @property
+    def usual(self) -> Usual | None: ...
 
     def walk(self, buffer: NDArray[np.uint8], at: int, have: int, limit: int, number: int, most: int) -> Walked: ...
 
@@ -116,6 +128,11 @@ class _PcapWalker:
     def copies(self) -> Copies:
         return "now" if self._modified or _is_cooked(self.link_types[0]) else "never"
 
+    @property
+    def usual(self) -> Usual | None:
+        link = int(self.interfaces[0, IF_LINK])
+        return None if self.copies == "now" or link < 0 else Usual(self._facts.order == ">", self._scale, link)
+
     def walk(self, buffer: NDArray[np.uint8], at: int, have: int, limit: int, number: int, most: int) -> Walked:
         big = self._facts.order == ">"
         found: Walked = walk_pcap(buffer, at, have, limit, number, big, self._scale, self._modified, self._frames, most)
@@ -137,6 +154,8 @@ class _PcapWalker:
 
 class _PcapngWalker:
     """The kernel walks over packets; sections, interfaces and damage go to the pure-Python reader."""
+
+    usual = None
 
     def __init__(self, facts: Facts, frames: NDArray[np.int64]) -> None:
         self._frames = frames

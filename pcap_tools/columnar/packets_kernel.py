@@ -168,7 +168,7 @@ def read_udp(buffer: Any, at: int, available: int, extent: int, family: int) -> 
 
 
 @inlined
-def _two_addresses(buffer: Any, at: int, family: int, known: Any, slots: Any, count: Any) -> tuple[int, int]:
+def two_addresses(buffer: Any, at: int, family: int, known: Any, slots: Any, count: Any) -> tuple[int, int]:
     if family == 4:
         word = swapped(load64(buffer, at + 12))
         none = u64(0)
@@ -233,6 +233,29 @@ def _place(buffer: Any, at: int, link: int, frames: Any, index: int, extra: Any,
         extra[row, X_PACKET_TYPE] = buffer[at + 10]
 
 
+@inlined
+def one_packet(
+    buffer: Any, at: int, captured: int, link: int, original: int
+) -> tuple[int, int, int, int, int, int, int, int, int, int, int]:
+    """Of a frame: kind of row, begin and end of the packet's payload, identification, PART, family, where the packet
+    begins; and of a PLAIN row both ports, size and length."""
+    offset = ordinary(buffer, at, captured, link)
+    if offset >= 0:
+        begin = offset + 20
+        word = swapped(load64(buffer, at + begin))
+        size = i64(word >> u64(16) & u64(0xFFFF)) - _HEADER
+        source, target = i64(word >> u64(48)), i64(word >> u64(32) & u64(0xFFFF))
+        return PLAIN, begin, 0, _u16(buffer, at + offset + 4, True), 0, 4, offset, source, target, size, size
+    kind, begin, end, ident, part, family, offset = any_packet(buffer, at, captured, link, original)
+    source, target, size, length = 0, 0, 0, 0
+    if kind == PLAIN:
+        available = min(end, captured) - begin
+        source, target, size, length = read_udp(buffer, at + begin, available, end - begin, family)
+        if size < 0:
+            kind = GONE
+    return kind, begin, end, ident, part, family, offset, source, target, size, length
+
+
 @kernel(
     BYTES, TABLE, types.int64, TABLE, ADDRESSES, SLOTS, COUNT, types.int64, types.boolean,
     WIDE, WIDE, WIDE, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, TABLE, KINDS,
@@ -251,24 +274,11 @@ def read_packets(
     for index in range(found):
         at, captured = frames[index, POSITION], frames[index, CAPTURED]
         link = interfaces[frames[index, SLOT], IF_LINK]
-        kind, begin, end, ident, part, family, there = PLAIN, 0, 0, 0, 0, 4, 0
-        source, target, told = 0, 0, 0
-        offset = ordinary(buffer, at, captured, link)
-        if offset >= 0:
-            begin = offset + 20
-            ident = _u16(buffer, at + offset + 4, True)
-            word = swapped(load64(buffer, at + begin))
-            source, target = i64(word >> u64(48)), i64(word >> u64(32) & u64(0xFFFF))
-            there = told = i64(word >> u64(16) & u64(0xFFFF)) - _HEADER
-        else:
-            kind, begin, end, ident, part, family, offset = any_packet(
-                buffer, at, captured, link, frames[index, ORIGINAL]
-            )
-            if kind == PLAIN:
-                available = min(end, captured) - begin
-                source, target, there, told = read_udp(buffer, at + begin, available, end - begin, family)
-            if kind == GONE or there < 0:
-                continue
+        kind, begin, end, ident, part, family, offset, source, target, there, told = one_packet(
+            buffer, at, captured, link, frames[index, ORIGINAL]
+        )
+        if kind == GONE:
+            continue
         if kind == PLAIN:
             put(sport, row, source)
             put(dport, row, target)
@@ -282,7 +292,7 @@ def read_packets(
             put(start, row, at + begin)
             put(size, row, end - begin if kind == FRAGMENT else captured)
         if kind != SLOW:
-            first, second = _two_addresses(buffer, at + offset, family, known, slots, count)
+            first, second = two_addresses(buffer, at + offset, family, known, slots, count)
             put(src, row, first)
             put(dst, row, second)
         if places or kind == FRAGMENT:

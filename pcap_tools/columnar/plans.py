@@ -4,11 +4,13 @@ A plan compares the first 16 bytes with all single-valued guards and constants a
 values that a mask can tell (0 and 1, most often). Then it looks at those fields of the fixed head that take more than
 that, and at the texts that follow. It says yes, or that it does not know: whatever is unusual is left to the walk.
 Layouts with optional fields or counted runs have no plan.
+
+Plans of the plainest kind also have a ``Shape``, for which the kernel has a way of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
 from pcap_tools.dialect.program import Charset, Counts, Extent, Form, Kind, Layout, Step, Value
@@ -40,6 +42,20 @@ class PlanColumn(IntEnum):
     RETAIN = 15  # offset of the word that holds it, -1 for none
     RETAIN_MASK = 16  # of that word
     RETAIN_ZERO = 17  # what these bits are where it is 0
+    SHAPE = 18  # one of ``Shape``
+    HEAD_MASK = 19  # guard and valid in one, where there is a shape
+    HEAD = 20
+    DELIMITER = 21  # the byte behind the first text
+    ASCII = 22  # bit 0: the first text has a character set, bit 1: the second
+
+
+class Shape(IntEnum):
+    """What follows the head in the plans that are read quickest: those of a head that one comparison tells."""
+
+    OTHER = 0
+    NOTHING = 1
+    REST = 2
+    UNTIL_AND_REST = 3
 
 
 class Head:
@@ -88,7 +104,32 @@ def plan_of(form: Form, layout: Layout, first_step: int, step_size: int) -> tupl
     where = {step.name: index for index, step in enumerate(layout.steps)}
     for column, name in names.items():
         plan[column] = ABSENT if name is None else _mark(layout, where[name], tail, offsets, first_step, step_size)
+    shape = Shape.OTHER if looks else _shape(layout.steps[tail:])
+    if shape is not Shape.OTHER and not plan[PlanColumn.GUARD_MASK_HIGH]:
+        plan |= _shaped(plan, shape, layout.steps[tail:])
+    else:
+        plan[PlanColumn.SHAPE] = Shape.OTHER
     return plan | _retain(layout, tail, offsets), looks
+
+
+def _shape(tails: Sequence[Step]) -> Shape:
+    extents = [step.extent for step in tails]
+    if not extents:
+        return Shape.NOTHING
+    if extents == [Extent.REST]:
+        return Shape.REST
+    two = extents == [Extent.UNTIL, Extent.REST] and len(tails[0].literal) == 1
+    return Shape.UNTIL_AND_REST if two else Shape.OTHER
+
+
+def _shaped(plan: dict[PlanColumn, int], shape: Shape, tails: Sequence[Step]) -> dict[PlanColumn, int]:
+    return {
+        PlanColumn.SHAPE: shape,
+        PlanColumn.HEAD_MASK: plan[PlanColumn.GUARD_MASK] | plan[PlanColumn.VALID_MASK],
+        PlanColumn.HEAD: plan[PlanColumn.GUARD] | plan[PlanColumn.VALID],
+        PlanColumn.DELIMITER: tails[0].literal[0] if shape is Shape.UNTIL_AND_REST else 0,
+        PlanColumn.ASCII: sum(1 << place for place, step in enumerate(tails) if step.charset is not Charset.ANY),
+    }
 
 
 def _is_usual(layout: Layout, tail: int) -> bool:

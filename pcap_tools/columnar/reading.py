@@ -28,16 +28,18 @@ from .buffers import Buffer
 from .copies_kernel import CopyTable, random_seed
 from .datagrams import DatagramBatch, empty_batch
 from .feeds import Feed, RangeFeed, StreamFeed, whole_feed
-from .formats import Walker, first_record, head_size, read_facts, walker
+from .formats import Facts, Usual, Walker, first_record, head_size, read_facts, walker
 from .frames_kernel import ASK, FRAME_COLUMNS, NEED
 from .packets_kernel import X_COLUMNS, read_packets
 from .slow_path import SlowPath
 from .sources import LocalFile, is_remote, open_bytes, read_at
 from .state import Split, State
+from .usual_kernel import read_usual
 
 ROWS = 65536
 CHUNK = 4 << 20
 _STRIDE = 8192  # frames between two looks of Python: the table of frames stays in the cache
+_FEW = 256  # frames that are read in two steps, where those before them were not
 _NO_LIMIT = 1 << 62
 
 
@@ -63,6 +65,7 @@ class Reading:
         self._seed = seed
         self._copies: CopyTable | None = None
         self._walker: Walker
+        self._usual: Usual | None
 
     # --- Where to begin, and where it is ----------------------------------------------------------------------------
 
@@ -77,19 +80,19 @@ class Reading:
             self._damaged(damage)
             return False
         self._at = first_record(facts)
-        self._walker = walker(facts, self._frames)
-        self._set_copies(None)
+        self._walk_on(facts, None)
         return True
 
     def resume(self, state: State, bodies: list[bytes]) -> None:
         """Go on from `state`; `bodies` are the bytes of the frames it notes."""
         self._offset, self._number = state.offset, state.frames
-        self._walker = walker(state.facts, self._frames)
-        self._set_copies(state.groups)
+        self._walk_on(state.facts, state.groups)
         for note, body in zip(state.notes, bodies, strict=True):
             self._slow.read_again(note, body)
 
-    def _set_copies(self, groups: NDArray[np.int64] | None) -> None:
+    def _walk_on(self, facts: Facts, groups: NDArray[np.int64] | None) -> None:
+        self._walker = walker(facts, self._frames)
+        self._usual = self._walker.usual
         if self._walker.copies != "never":
             self._copies = CopyTable(self._seed, groups)
 
@@ -144,7 +147,10 @@ class Reading:
     def _stride(self, limit: int) -> int:
         """Some more frames; how many bytes the next one needs, 0 if it is there."""
         data = self._buffer.data
-        most = min(len(self._frames), len(self._kinds) - self._batch.count)
+        short = self._read_usual(self._usual, limit) if self._usual else 0
+        if short == _STRIDE or self._batch.count == len(self._kinds):
+            return 0
+        most = min(_FEW if short > _FEW else len(self._frames), len(self._kinds) - self._batch.count)
         found, self._at, self._number, why, need = self._walker.walk(
             data, self._at, self._have, limit - self._offset, self._number, most
         )
@@ -154,6 +160,20 @@ class Reading:
             block = data[self._at : min(self._have, self._at + need)].tobytes()
             self._at += self._walker.ask(block, self.position, self._number, "")
         return need if why == NEED else 0
+
+    def _read_usual(self, usual: Usual, limit: int) -> int:
+        """Go the short way as far as it leads; how many rows that were."""
+        batch, addresses = self._batch, self._addresses
+        before, batch.buffer = batch.count, self._buffer.data
+        rows = min(len(self._kinds), before + _STRIDE)
+        addresses.reserve(2 * (rows - before))
+        batch.count, self._at, self._number = read_usual(
+            batch.buffer, self._at, self._have, limit - self._offset, self._number, *usual,
+            addresses.known, addresses.slots, addresses.count, before, rows,
+            batch.frame, batch.time_ns, batch.start, batch.size, batch.length, batch.src,
+            batch.dst, batch.sport, batch.dport, batch.ip_id, self._kinds,
+        )  # fmt: skip
+        return batch.count - before
 
     def _add_rows(self, found: int) -> None:
         batch, addresses, interfaces = self._batch, self._addresses, self._walker.interfaces

@@ -21,6 +21,7 @@ from pcap_tools.escaping import escape
 from .dispatch import pick_by_byte
 from .plans import PlanColumn, plan_of
 
+FIRST_TRIES = 257  # numbers for a dialect in ``tries``
 MOST_NAMES = 32_767  # codes of names are int16
 _PAD = 64  # so that blocks may be read from any literal
 
@@ -118,6 +119,7 @@ class Program(NamedTuple):
     pool: NDArray[np.int64]
     plans: NDArray[np.int64]
     looks: NDArray[np.int64]
+    tries: NDArray[np.int64]  # of each dialect the offset of a byte, and by its values the layout to try first, or -1
     literals: NDArray[np.uint8]
 
 
@@ -158,6 +160,7 @@ class Tables:
         self._pool: list[int] = []
         self._plans: list[list[int]] = []
         self._looks: list[int] = []
+        self._tries: list[int] = []
         self._literals = bytearray()
         self._words: list[bytes] = []
         rows = [self._dialect(dialect) for dialect in dialects]
@@ -172,6 +175,7 @@ class Tables:
             _array(self._pool or [0]),
             _array(self._plans),
             _array(self._looks or [0]),
+            _array(self._tries),
             np.frombuffer(bytearray(self._literals + bytes(_PAD)), np.uint8),
         )
         self.form_codes = _array(
@@ -186,15 +190,18 @@ class Tables:
         first_form, first_layout = len(self._form_rows), len(self._layout_rows)
         for form in dialect.forms:
             self._form(form)
+        layouts = [layout for form in dialect.forms for layout in form.layouts]
+        offset, by_byte = pick_by_byte(layouts)
+        self._tries += [offset, *(first_layout + picked[0] if picked else -1 for picked in by_byte)]
         return [first_form, len(dialect.forms), first_layout, len(self._layout_rows) - first_layout]
 
     def _form(self, form: Form) -> None:
-        places = {id(layout): len(self._layout_rows) + index for index, layout in enumerate(form.layouts)}
-        offset, by_byte = pick_by_byte(form)
+        before = len(self._layout_rows)
+        offset, by_byte = pick_by_byte(form.layouts)
         self._form_rows.append([self.forms.code(form.name), form.nul_padding, offset, len(self._dispatch)])
-        for layouts in (*by_byte, form.layouts):
+        for picked in (*by_byte, range(len(form.layouts))):
             first = len(self._candidates)
-            self._candidates += [places[id(layout)] for layout in layouts]
+            self._candidates += [before + place for place in picked]
             self._dispatch.append((first, len(self._candidates)))
         for layout in form.layouts:
             self._layout(form, layout)

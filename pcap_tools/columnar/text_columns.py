@@ -73,6 +73,7 @@ class GrowingNames:
         self._count = 0
         self._offsets, self._ends = np.zeros(64, np.int32), np.zeros(64, np.int64)
         self._text = np.zeros(1024 + SPARE, np.uint8)
+        self._made: pa.Array | None = None
 
     def __len__(self) -> int:
         return self._count
@@ -89,13 +90,16 @@ class GrowingNames:
         self._text[ends[0] : ends[-1]] = np.frombuffer(b"".join(words), np.uint8)
         self._ends[self._count : needed] = self._offsets[self._count : needed] = ends
         self._count = needed - 1
+        self._made = None
 
     def words(self) -> Words:
         return Words(self._ends, self._text)
 
     def array(self) -> pa.Array:
-        buffers = [None, pa.py_buffer(self._offsets), pa.py_buffer(self._text)]
-        return pa.Array.from_buffers(pa.string(), self._count, buffers)
+        if self._made is None:
+            buffers = [None, pa.py_buffer(self._offsets), pa.py_buffer(self._text)]
+            self._made = pa.Array.from_buffers(pa.string(), self._count, buffers)
+        return self._made
 
 
 def _larger(values: NDArray[Any], size: int) -> NDArray[Any]:

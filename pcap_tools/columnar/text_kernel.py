@@ -100,6 +100,12 @@ def first_bad_byte(buffer: Any, start: int, end: int, charset: int) -> Any:
 
 
 @inlined
+def is_plain(buffer: Any, start: int, size: int) -> Any:
+    """Whether a text of at most one block is printable ASCII without a backslash."""
+    return odd_in_block(buffer, start) & ((u64(1) << u64(size)) - u64(1)) == 0
+
+
+@inlined
 def put_text(buffer: Any, start: int, end: int, out: Any, at: int, shown: Any) -> Any:
     """Write bytes in the notation of ``escaping``; returns where the text ends. There must be room for it."""
     while start < end:

@@ -12,7 +12,7 @@ from .decode_kernel import _I32, _I64, _PROGRAM, _U8
 from .jit import i64, inlined, kernel, type_of
 from .marks import KIND_SHIFT, PLACE_BITS, PLACE_MASK, SIZE_MASK, TEXT, WORD
 from .tables import Flag, Program, StepColumn, Words
-from .text_kernel import GROWTH, MOST_DIGITS, SPARE, put_number, put_text
+from .text_kernel import GROWTH, MOST_DIGITS, SPARE, is_plain, put_number, put_text
 from .walk_kernel import read_number
 from .words import BLOCK, copy_block, item, put
 
@@ -53,8 +53,11 @@ def write_texts(
     for row in range(first, count):
         mark = item(marks, row)
         put(known, row, mark >= 0)
-        if mark >= 0:
-            kind, size, place = mark >> KIND_SHIFT, mark >> PLACE_BITS & SIZE_MASK, mark & PLACE_MASK
+        kind, size, place = mark >> KIND_SHIFT, mark >> PLACE_BITS & SIZE_MASK, mark & PLACE_MASK
+        if mark >> PLACE_BITS <= BLOCK and mark >= 0 and at <= room and is_plain(buffer, place, size):
+            copy_block(buffer, place, out, at)
+            at += size
+        elif mark >= 0:
             if kind == TEXT:
                 if at + GROWTH * size > room:
                     return row
