@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from .jit import i64, inlined, kernel, type_of
 from .marks import ABSENT, FIRST_TAIL, KIND_SHIFT, NUMBER, PLACE_BITS
-from .plans import PlanColumn
+from .plans import NO_FLAG, PlanColumn
 from .quick_kernel import MATCH, NO_MATCH, by_shape, quick
 from .tables import FIRST_TRIES, DialectColumn, FormColumn, LayoutColumn, Op, Program, StepColumn
 from .walk_kernel import CUT, EMPTY, FieldColumn, walk
 from .words import item, load64, put
 
-UNKNOWN = 2  # of retain, beside 0 and 1
+UNKNOWN = NO_FLAG
 
 _FIRST_FORM, _FORMS, _FIRST_LAYOUT, _LAYOUTS = (int(column) for column in DialectColumn)
 _NUL_PADDING, _BYTE, _DISPATCH = int(FormColumn.NUL_PADDING), int(FormColumn.BYTE), int(FormColumn.DISPATCH)
@@ -228,25 +228,25 @@ def plan_rows(
             continue
         base, size = item(starts, row), i64(item(sizes, row))
         layout = padding = i64(-1)
-        first = second = i64(0)
+        retain = first = second = i64(0)
         sure = False
         put(results.row, kept, row)
         if dialect >= 0 and size == i64(item(lengths, row)):
             layout = _first_try(program, dialect, buffer, base, size)
             if layout >= 0:
-                sure, padding, first, second = by_shape(program.plans, layout * _PLAN, buffer, base, size)
+                sure, padding, retain, first, second = by_shape(program.plans, layout * _PLAN, buffer, base, size)
             if not sure:
                 layout, padding = _by_plan(program, dialect, buffer, base, size, tails)
         plan = layout * _PLAN + _PLAN_COLUMNS
-        if layout >= 0:
-            put(results.outcome, kept, layout)
-            put(results.retain, kept, _retained(program, layout * _PLAN, buffer, base))
-            put(results.padding, kept, padding)
+        put(results.outcome, kept, layout)
+        put(results.retain, kept, retain)
+        put(results.padding, kept, padding)
         if sure:
             put(results.topic, kept, _shaped_mark(item(program.plans, plan), base, first, second))
             put(results.filter, kept, _shaped_mark(item(program.plans, plan + 1), base, first, second))
             put(results.payload, kept, _shaped_mark(item(program.plans, plan + 2), base, first, second))
         elif layout >= 0:
+            put(results.retain, kept, _retained(program, layout * _PLAN, buffer, base))
             put(results.topic, kept, _planned_mark(item(program.plans, plan), base, tails))
             put(results.filter, kept, _planned_mark(item(program.plans, plan + 1), base, tails))
             put(results.payload, kept, _planned_mark(item(program.plans, plan + 2), base, tails))

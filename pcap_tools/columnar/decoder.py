@@ -114,10 +114,11 @@ class Decoder:
         if self._router:
             self._router.route(batch, self._routes)
         self._results.error[:count] = 0
-        results = self._results._replace(error_offset=np.zeros(count, np.int32), padding=np.empty(count, np.int32))
+        results = self._results._replace(padding=np.empty(count, np.int32))
         datagrams = self.tables.program, batch.buffer, batch.start, batch.size, batch.length, self._routes
         kept, self._unsure_rows = plan_rows(*datagrams, count, self.keep_other, results, self._tails, self._unsure)
         if self._unsure_rows:
+            results = results._replace(error_offset=np.zeros(count, np.int32))
             walk_rows(*datagrams, self._unsure, self._unsure_rows, results, self._fields)
         results = Results._make(column[:kept] for column in results)
         known = kept - self._outcomes.others(results.outcome) if self.keep_other else kept

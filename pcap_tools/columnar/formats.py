@@ -87,7 +87,8 @@ class Usual(NamedTuple):
 
 
 class Walker(Protocol):
-    """Walks through records; `usual` is None if there is no short way; `interfaces` and `link_types` are those that the table's SLOT counts."""
+    """Walks through records; `interfaces` and `link_types` are those that the table's SLOT counts. `usual` is None if
+    there is no short way."""
 
     interfaces: NDArray[np.int64]
     link_types: list[int]

@@ -10,7 +10,7 @@ from .tables import LayoutColumn, Tables
 from .write_kernel import CODE_BITS, look_up
 
 Codes = tuple[NDArray[np.int16], NDArray[np.bool_] | None]
-_COLUMNS = ("dialect", "form", "message", "meaning")
+_PAIRS = (("dialect", "form"), ("message", "meaning"))
 
 
 class Outcomes:
@@ -32,9 +32,11 @@ class Outcomes:
                 ("meaning", nothing, rows[:, LayoutColumn.MEANING]),
             )
         }
-        self._words = np.zeros(2 * count + 1, np.int64)
-        for place, name in enumerate(_COLUMNS):
-            self._words |= np.maximum(self._tables[name], 0) << place * CODE_BITS
+        self._words = {
+            pair: np.maximum(self._tables[pair[0]], 0) | np.maximum(self._tables[pair[1]], 0) << CODE_BITS
+            for pair in _PAIRS
+        }
+        self._zeros = np.zeros(0, np.int16)
         self.names = {
             "dialect": list(tables.names.codes),
             "form": list(tables.forms.codes),
@@ -44,13 +46,26 @@ class Outcomes:
 
     def codes(self, outcomes: NDArray[np.int32], all_selected: bool) -> dict[str, Codes]:
         """The code of each row in all columns, and which rows have one (None: all)."""
-        count = len(outcomes)
-        found = {name: np.empty(count, np.int16) for name in _COLUMNS}
-        look_up(outcomes, count, self._words, self._zero, *found.values())
+        found: dict[str, NDArray[np.int16]] = {}
+        for pair in _PAIRS:
+            found |= zip(pair, self._look_up(outcomes, self._words[pair]), strict=True)
         if all_selected:
             return {name: (codes, None) for name, codes in found.items()}
         places = np.maximum(outcomes.astype(np.int64) + self._zero, 0)
         return {name: (codes, self._tables[name][places] >= 0) for name, codes in found.items()}
+
+    def _look_up(
+        self, outcomes: NDArray[np.int32], words: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
+        """The codes of two columns. Where there is one dialect of one form both are always 0."""
+        count = len(outcomes)
+        if not words.any():
+            if count > len(self._zeros):
+                self._zeros = np.zeros(count, np.int16)
+            return self._zeros[:count], self._zeros[:count]
+        first, second = np.empty(count, np.int16), np.empty(count, np.int16)
+        look_up(outcomes, count, words, self._zero, first, second)
+        return first, second
 
     def others(self, outcomes: NDArray[np.int32]) -> int:
         """How many rows are of no dialect."""

@@ -19,6 +19,7 @@ from .marks import ABSENT, number_mark, tail_mark, text_mark
 
 HEAD = 16
 MOST_TAILS = 8
+NO_FLAG = 2  # of retain, beside 0 and 1
 
 
 class PlanColumn(IntEnum):
@@ -47,6 +48,9 @@ class PlanColumn(IntEnum):
     HEAD = 20
     DELIMITER = 21  # the byte behind the first text
     ASCII = 22  # bit 0: the first text has a character set, bit 1: the second
+    FLAG_MASK = 23  # retain once more: of the first 8 bytes
+    FLAG_ZERO = 24
+    FLAG_NONE = 25  # what retain is where no bit of it is set: 0, or that there is none
 
 
 class Shape(IntEnum):
@@ -104,15 +108,14 @@ def plan_of(form: Form, layout: Layout, first_step: int, step_size: int) -> tupl
     where = {step.name: index for index, step in enumerate(layout.steps)}
     for column, name in names.items():
         plan[column] = ABSENT if name is None else _mark(layout, where[name], tail, offsets, first_step, step_size)
-    shape = Shape.OTHER if looks else _shape(layout.steps[tail:])
-    if shape is not Shape.OTHER and not plan[PlanColumn.GUARD_MASK_HIGH]:
-        plan |= _shaped(plan, shape, layout.steps[tail:])
-    else:
-        plan[PlanColumn.SHAPE] = Shape.OTHER
-    return plan | _retain(layout, tail, offsets), looks
+    plan |= _retain(layout, tail, offsets)
+    shape = Shape.OTHER if looks else _shape(plan, layout.steps[tail:])
+    return plan | _shaped(plan, shape, layout.steps[tail:]), looks
 
 
-def _shape(tails: Sequence[Step]) -> Shape:
+def _shape(plan: dict[PlanColumn, int], tails: Sequence[Step]) -> Shape:
+    if plan[PlanColumn.GUARD_MASK_HIGH] or plan[PlanColumn.RETAIN] + _bytes_of(plan[PlanColumn.RETAIN_MASK]) > 8:
+        return Shape.OTHER
     extents = [step.extent for step in tails]
     if not extents:
         return Shape.NOTHING
@@ -123,13 +126,27 @@ def _shape(tails: Sequence[Step]) -> Shape:
 
 
 def _shaped(plan: dict[PlanColumn, int], shape: Shape, tails: Sequence[Step]) -> dict[PlanColumn, int]:
+    retain = plan[PlanColumn.RETAIN]
+    mask, zero = (_bytes(plan[column]) for column in (PlanColumn.RETAIN_MASK, PlanColumn.RETAIN_ZERO))
     return {
         PlanColumn.SHAPE: shape,
         PlanColumn.HEAD_MASK: plan[PlanColumn.GUARD_MASK] | plan[PlanColumn.VALID_MASK],
         PlanColumn.HEAD: plan[PlanColumn.GUARD] | plan[PlanColumn.VALID],
         PlanColumn.DELIMITER: tails[0].literal[0] if shape is Shape.UNTIL_AND_REST else 0,
         PlanColumn.ASCII: sum(1 << place for place, step in enumerate(tails) if step.charset is not Charset.ANY),
+        PlanColumn.FLAG_MASK: word_of((bytes(max(retain, 0)) + mask)[:8]),
+        PlanColumn.FLAG_ZERO: word_of((bytes(max(retain, 0)) + zero)[:8]),
+        PlanColumn.FLAG_NONE: NO_FLAG if retain < 0 else 0,
     }
+
+
+def _bytes(word: int) -> bytes:
+    return word.to_bytes(8, "little", signed=True)
+
+
+def _bytes_of(mask: int) -> int:
+    """How many bytes of a word a mask reaches into."""
+    return len(_bytes(mask).rstrip(b"\0"))
 
 
 def _is_usual(layout: Layout, tail: int) -> bool:

@@ -30,42 +30,46 @@ _HAS_GUARD, _HAS_ALLOWED, _IS_TEXT, _HAS_COUNTS = (
 )
 _COUNTS_REST = int(Counts.REST)
 _SHAPE, _HEAD_MASK, _HEAD, _DELIMITER, _ASCII = (int(PlanColumn.SHAPE) + index for index in range(5))
+_FLAG_MASK, _FLAG_ZERO, _FLAG_NONE = (int(PlanColumn.FLAG_MASK) + index for index in range(3))
 _OTHER, _NOTHING, _UNTIL_AND_REST = int(Shape.OTHER), int(Shape.NOTHING), int(Shape.UNTIL_AND_REST)
 _NO_CHARSET = -1  # in which every byte from 80 on is bad
 
 
 @inlined
-def by_shape(plans: Any, plan: int, buffer: Any, base: int, size: int) -> tuple[bool, int, int, int]:
-    """Whether the datagram is surely a valid one of this layout, its padding, and marks of the texts behind the head.
+def by_shape(plans: Any, plan: int, buffer: Any, base: int, size: int) -> tuple[bool, int, int, int, int]:
+    """Whether the datagram is surely a valid one of this layout, its padding, retain, and marks of the texts behind the
+    head.
 
     What ``quick`` says in more words, for plans that have a shape; texts must be ASCII, and a delimiter come early.
     """
     shape, at = item(plans, plan + _SHAPE), item(plans, plan + _SIZE)
     word = i64(load64(buffer, base))
     if shape == _OTHER or word & item(plans, plan + _HEAD_MASK) != item(plans, plan + _HEAD) or at > size:
-        return False, 0, 0, 0
+        return False, 0, 0, 0, 0
+    flag = (word ^ item(plans, plan + _FLAG_ZERO)) & item(plans, plan + _FLAG_MASK)
+    retain = item(plans, plan + _FLAG_NONE) + i64(flag != 0)
     content, checked = size, item(plans, plan + _ASCII)
     if item(plans, plan + _NUL_PADDING):
         content = without_nuls(buffer, base, size)
     if shape == _NOTHING:
-        return content <= at, size - at, 0, 0
+        return content <= at, size - at, retain, 0, 0
     first = i64(0)
     if shape == _UNTIL_AND_REST:
         found = equal_in_block(buffer, base + at, item(plans, plan + _DELIMITER))
         before = (found & (u64(0) - found)) - u64(1)
         place = at + zeros_below(found)
         if found == 0 or place >= size or (checked & 1 and high_in_block(buffer, base + at) & before):
-            return False, 0, 0, 0
+            return False, 0, 0, 0, 0
         first = (place - at) << PLACE_BITS | at
         at = place + 1
         checked >>= 1
     end = max(at, content)
     if checked and first_bad_byte(buffer, base + at, base + end, _NO_CHARSET) >= 0:
-        return False, 0, 0, 0
+        return False, 0, 0, 0, 0
     rest = (end - at) << PLACE_BITS | at
     if shape == _UNTIL_AND_REST:
-        return True, size - end, first, rest
-    return True, size - end, rest, 0
+        return True, size - end, retain, first, rest
+    return True, size - end, retain, rest, 0
 
 
 @inlined

@@ -83,12 +83,10 @@ def write_texts(
     return count
 
 
-@kernel(_I32, int64, _I64, int64, *[_CODES] * 4)
-def look_up(outcomes: Any, count: int, table: Any, zero: int, first: Any, second: Any, third: Any, fourth: Any) -> None:
-    """The four codes of each outcome, which stand in one word of the table."""
+@kernel(_I32, int64, _I64, int64, _CODES, _CODES)
+def look_up(outcomes: Any, count: int, table: Any, zero: int, first: Any, second: Any) -> None:
+    """The two codes of each outcome, which stand in one word of the table."""
     for row in range(count):
         word = item(table, max(i64(item(outcomes, row)) + zero, 0))
         put(first, row, word & _CODE)
         put(second, row, word >> CODE_BITS & _CODE)
-        put(third, row, word >> 2 * CODE_BITS & _CODE)
-        put(fourth, row, word >> 3 * CODE_BITS & _CODE)
