@@ -15,7 +15,9 @@ from pathlib import Path
 
 from .clock import Measured, cost
 from .others import OTHERS
-from .ours import SPARK_JOBS, copying, kernel, on_spark
+from .ours import SPARK_JOBS, copying, decoder, kernel, on_spark
+
+PASSES = {"kernel": kernel, "decoder": decoder}
 
 
 def other(name: str, capture: Path, packets: int) -> Measured:
@@ -34,8 +36,8 @@ def other(name: str, capture: Path, packets: int) -> Measured:
 def run(name: str, captures: list[Path], packets: int, cores: int) -> list[Measured]:
     if name == "memcpy":
         return [copying(capture) for capture in captures]
-    if name == "kernel":
-        return kernel(captures)
+    if name in PASSES:
+        return PASSES[name](captures)
     if name in SPARK_JOBS:
         return on_spark(SPARK_JOBS[name], captures, cores)
     return [other(name, capture, packets) for capture in captures]
@@ -43,7 +45,7 @@ def run(name: str, captures: list[Path], packets: int, cores: int) -> list[Measu
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tool", choices=["memcpy", "kernel", *SPARK_JOBS, *OTHERS])
+    parser.add_argument("tool", choices=["memcpy", *PASSES, *SPARK_JOBS, *OTHERS])
     parser.add_argument("captures", nargs="+", type=Path)
     parser.add_argument("--packets", type=int, default=1000, help="so many of each capture, for the slow tools")
     parser.add_argument("--cores", type=int, default=2, help="for Spark")

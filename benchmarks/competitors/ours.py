@@ -19,6 +19,9 @@ from .clock import Measured, cost, peak_mb
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pcap_tools.columnar.decoder import Decoder
+    from pcap_tools.columnar.feeds import Feed
+
 LONG_ENOUGH = 1.0  # seconds of passes over a capture
 START_SECONDS = 3
 COPIED = 256 << 20  # bytes: far beyond any cache
@@ -41,27 +44,72 @@ def copying(capture: Path) -> Measured:
     return Measured(packets_in(capture), size, seconds * size / COPIED)
 
 
+class TimedFeed:
+    """A feed that notes how long the bytes took to come."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.seconds = 0.0
+        self._feed = feed
+
+    @property
+    def trouble(self) -> str:
+        return self._feed.trouble
+
+    def fill(self, view: memoryview) -> int:
+        found: list[int] = []
+        self.seconds += cost(lambda: found.append(self._feed.fill(view)))
+        return found[0]
+
+
 def kernel(captures: list[Path]) -> list[Measured]:
+    """Bytes in memory to Arrow: what the decoder takes, less what it waits for the file."""
+    return passes_over(captures, without_file)
+
+
+def decoder(captures: list[Path]) -> list[Measured]:
     """Each capture read and decoded to Arrow, all columns; a batch is dropped when the next comes."""
-    start = cost(lambda: passing(captures[0])())
+    return passes_over(captures, with_file)
+
+
+def passes_over(captures: list[Path], seconds_of: Callable[[Decoder, Path], float]) -> list[Measured]:
+    from pcap_tools import load_dialect
+    from pcap_tools.columnar.decoder import Decoder
+
+    def prepared(capture: Path) -> Decoder:
+        return Decoder([load_dialect(capture.stem.split("-")[0])], capture=capture.name)
+
+    start = cost(lambda: seconds_of(prepared(captures[0]), captures[0]))
     found = []
     for capture in captures:
-        once, passes = passing(capture), list[float]()
+        ready, passes = prepared(capture), list[float]()
         while sum(passes) < LONG_ENOUGH:
-            passes.append(cost(once))
+            passes.append(seconds_of(ready, capture))
         size = capture.stat().st_size
         found.append(Measured(packets_in(capture), size, statistics.median(passes), start, peak_mb()))
     return found
 
 
-def passing(capture: Path) -> Callable[[], None]:
-    """One pass over a capture by a decoder that is there already."""
-    from pcap_tools import load_dialect
-    from pcap_tools.columnar.decoder import Decoder
+def with_file(ready: Decoder, capture: Path) -> float:
+    """Seconds of one pass by a decoder that is there already."""
     from pcap_tools.columnar.reading import read_file
 
-    decoder = Decoder([load_dialect(capture.stem.split("-")[0])], capture=capture.name)
-    return lambda: check(sum(decoder.decode(batch).num_rows for batch in read_file(capture)), capture)
+    return cost(lambda: check(sum(ready.decode(batch).num_rows for batch in read_file(capture)), capture))
+
+
+def without_file(ready: Decoder, capture: Path) -> float:
+    """The same, without the time in which bytes were read."""
+    from pcap_tools.capture.damage import log_damage, log_warning
+    from pcap_tools.columnar.copies_kernel import random_seed
+    from pcap_tools.columnar.feeds import whole_feed
+    from pcap_tools.columnar.reading import Reading
+    from pcap_tools.columnar.sources import open_bytes
+
+    with open_bytes(str(capture)) as source:
+        feed = TimedFeed(whole_feed(source))
+        reading = Reading(capture.name, feed, random_seed(), log_damage, log_warning)
+        reading.open()
+        whole = cost(lambda: check(sum(ready.decode(batch).num_rows for batch in reading.batches()), capture))
+    return whole - feed.seconds
 
 
 def check(rows: int, capture: Path) -> None:
