@@ -66,6 +66,28 @@ def test_records_over_chunk_borders(tmp_path: Path) -> None:
         assert by_kernels(path) == by_python(path)
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_long_runs_of_usual_frames_with_others_between_them(order: str) -> None:
+    """Usual frames go a shorter way, which every other one leaves; runs are shorter and longer than a stride."""
+    usual = [p.ethernet(p.ipv4(p.udp(bytes([n]) * n))) for n in range(50)]
+    others = [
+        *(p.ethernet(part) for part in p.ipv4_fragments(p.udp(bytes(3000)), 1480, ident=9)),
+        p.ethernet(p.ipv6(p.udp(b"six"))),
+        p.ethernet(p.ipv4(p.udp(b"tagged")), tags=[0x8100]),
+        p.ethernet(p.ipv4(b"no UDP", protocol=6)),
+        bytes(14),
+        b"",
+    ]
+    frames = []
+    for run, other in zip((1, 0, 20_000, 300, 200, 9_000, 3), others, strict=False):
+        frames += [usual[n % 50] for n in range(run)] + [other]
+    content = p.pcap([*frames, *usual], order=order)
+    expected = by_python(content)
+    assert len(expected.rows) > 29_500
+    assert by_kernels(content) == expected
+    assert by_kernels(content, rows=1_000) == expected
+
+
 def test_fragments_over_chunk_borders(tmp_path: Path) -> None:
     body = p.udp(bytes(60_000))
     packets = [one for n in range(200) for one in p.ipv4_fragments(body, 1480, ident=n)]
