@@ -2095,6 +2095,13 @@ end
 
 results.reset()
 
+-- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is filled.
+function results.open(frame)
+    results.link[frame], results.ack_time[frame] = false, false
+    results.forward_of[frame], results.next_forward[frame] = false, false
+    results.due[frame], results.subscribed_in[frame] = false, false
+end
+
 -- Note something out of the ordinary.
 function results.mark(column, frame, value)
     results[column][frame], results.marked[frame] = value, true
@@ -2187,14 +2194,16 @@ for _, dialect in ipairs(ts.dialects) do
     end
 end
 
-local known_parties = {}
+local known_parties, known_pairs
 
 function parties.reset()
-    known_parties = {}
+    known_parties, known_pairs = {}, {}
 end
 
+parties.reset()
+
 -- The one table for an address and port: { address, port, endpoint }.
-function parties.at(address, port)
+local function at(address, port)
     local by_port = known_parties[address]
     if not by_port then
         by_port = {}
@@ -2202,10 +2211,36 @@ function parties.at(address, port)
     end
     local party = by_port[port]
     if not party then
-        party = { address = address, port = port, endpoint = address .. ":" .. port }
+        party = { address = address, port = port, endpoint = address .. ":" .. port, pairs = {} }
         by_port[port] = party
     end
     return party
+end
+
+local function other_pair(by_target, source, sport, target, dport)
+    local from, to = at(source, sport), at(target, dport)
+    local pair = from.pairs[to]
+    if not pair then
+        pair = { sport = sport, dport = dport, from = from, to = to, route = false, routes = {} }
+        from.pairs[to] = pair
+    end
+    by_target[target] = pair
+    return pair
+end
+
+-- The one table for two parties, in this direction: { from, to }, and what tracking keeps of them. Found by the two
+-- addresses alone where the ports are the last ones seen between them, which they mostly are.
+function parties.pair(source, sport, target, dport)
+    local by_target = known_pairs[source]
+    if not by_target then
+        by_target = {}
+        known_pairs[source] = by_target
+    end
+    local pair = by_target[target]
+    if pair and pair.sport == sport and pair.dport == dport then
+        return pair
+    end
+    return other_pair(by_target, source, sport, target, dport)
 end
 
 -- `brokers` counts the evidence for each party, `hosts` for each address.
@@ -3017,10 +3052,6 @@ local function session_of(dialect)
 end
 
 local function broker_of(session, dialect, party)
-    local known = session.brokers[party]
-    if known then
-        return known
-    end
     local key = dialect.broker.forward_from == "ephemeral" and party.address or party
     local broker = session.brokers[key]
     if not broker then
@@ -3029,6 +3060,35 @@ local function broker_of(session, dialect, party)
         session.brokers[key] = broker
     end
     return broker
+end
+
+-- All that tracking needs for messages of a dialect from one party to another, looked up once.
+local function route_of(pair, dialect)
+    local route = pair.routes[dialect]
+    if not route then
+        local session, from, to = session_of(dialect), pair.from, pair.to
+        route = {
+            dialect = dialect,
+            session = session,
+            asked = acks.queue(session.queues, from, to), -- what `from` asked of `to`
+            owed = acks.queue(session.queues, to, from),
+            receiving = false, -- the broker where it is `to`, once it was
+            sending = false,
+        }
+        pair.routes[dialect] = route
+    end
+    pair.route = route
+    return route
+end
+
+local function receiving_broker(route, party)
+    route.receiving = route.receiving or broker_of(route.session, route.dialect, party)
+    return route.receiving
+end
+
+local function sending_broker(route, party)
+    route.sending = route.sending or broker_of(route.session, route.dialect, party)
+    return route.sending
 end
 
 -- -- topic numbers and their names -----------------------------------------------------------------------------------
@@ -3106,19 +3166,19 @@ local function on_forward(session, dialect, broker, m, frame, to)
     broker.last_served = served or false
 end
 
-local function on_ack(session, dialect, way, m, frame, now, from, to)
-    local broker = broker_of(session, dialect, way == TO and to or from)
+local function on_ack(route, dialect, way, m, frame, now, from, to)
+    local broker = way == TO and receiving_broker(route, to) or sending_broker(route, from)
     local served = nil
     if dialect.forwards_first then
         served = broker.last_served
     end
-    local answered = acks.answer(acks.queue(session.queues, to, from), m, frame, now, served)
+    local answered = acks.answer(route.owed, m, frame, now, served)
     if not answered then
         return
     end
     local name = m.number and dialect.topics.named_by and (answered.m.topic or answered.m.filter)
     if name then
-        bind_name(session, dialect, way == TO and from or to, m.number, name, broker)
+        bind_name(route.session, dialect, way == TO and from or to, m.number, name, broker)
     end
     if answered.due and way == FROM then
         if dialect.forwards_first then
@@ -3140,18 +3200,22 @@ local function subscriber(m, from)
 end
 
 -- Takes in one valid message from one party to another.
-function tracking.message(dialect, m, frame, now, from, to)
-    local session, layout = sessions[dialect] or session_of(dialect), m.layout
-    local meaning = layout.meaning
+function tracking.message(dialect, m, frame, now, pair)
+    local route, from, to, layout = pair.route, pair.from, pair.to, m.layout
+    if not route or route.dialect ~= dialect then
+        route = route_of(pair, dialect)
+    end
+    local session, meaning = route.session, layout.meaning
+    results.open(frame)
     local way = parties.direction(session.parties, dialect, layout, from, to)
     if meaning == "ack" then
-        return on_ack(session, dialect, way, m, frame, now, from, to)
+        return on_ack(route, dialect, way, m, frame, now, from, to)
     end
     local is_request = way == TO
-    local broker = broker_of(session, dialect, is_request and to or from)
+    local broker = is_request and receiving_broker(route, to) or sending_broker(route, from)
     local asked, is_resend = nil, false
     if is_request and layout.broker_answers or not is_request and layout.client_answers then
-        asked, is_resend = acks.request(acks.queue(session.queues, from, to), m, frame, now, is_request)
+        asked, is_resend = acks.request(route.asked, m, frame, now, is_request)
     end
     if meaning == "publish" and is_request then
         on_publish(session, dialect, broker, m, frame, from, asked, is_resend)
@@ -4108,8 +4172,14 @@ if not ts.proto then
 end
 local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
 local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
-local parties, messages, statistics, display = ts.parties, ts.messages, ts.statistics, ts.display
+local pair, read, statistics, display = ts.parties.pair, ts.messages.read, ts.statistics, ts.display
 local floor, has_gui = math.floor, gui_enabled()
+
+-- Each packet leaves small pieces behind, Wireshark's as well as ours. Lua waits until the heap has doubled, and then
+-- collects as slowly as it may: behind a million messages that are hundreds of megabytes that no cache of a processor
+-- holds. Sooner and faster takes less memory and less time, since what stays are few tables, though long ones.
+collectgarbage("setpause", 110)
+collectgarbage("setstepmul", 1000)
 
 -- Tracking is what costs time: `-X lua_script1:tracking=off` does without, for captures of many millions.
 local is_tracking = ts.options.tracking ~= "off"
@@ -4130,10 +4200,11 @@ local icmp, icmpv6 = field("icmp.type"), field("icmpv6.type")
 local pubsub -- the dissector of `proto`, known only once everything is registered
 local has_tree -- on the first pass: are there fields to ask for?
 local has_places -- can the file hold copies? Only cooked captures and files with interfaces can
+local is_shown -- on a first pass without windows: does anybody ask for fields of ours? The same for all frames
 local first_offset -- of absolute to relative time: differs behind a time reference
 
 function proto.init()
-    has_tree, has_places, first_offset = nil, nil, nil
+    has_tree, has_places, is_shown, first_offset = nil, nil, nil, nil
     tracking.reset()
     statistics.reset()
 end
@@ -4156,9 +4227,8 @@ local function time_of(pinfo)
     return relative
 end
 
-local function both_ends(pinfo)
-    local at = parties.at
-    return at(tostring(pinfo.src), whole(pinfo.src_port)), at(tostring(pinfo.dst), whole(pinfo.dst_port))
+local function pair_of(pinfo)
+    return pair(tostring(pinfo.src), whole(pinfo.src_port), tostring(pinfo.dst), whole(pinfo.dst_port))
 end
 
 -- -- which dialect ---------------------------------------------------------------------------------------------------
@@ -4218,7 +4288,7 @@ end
 -- On a port that several dialects use: the one known for an endpoint if it decodes, else the one with most evidence.
 local function choose(data, length, from, to)
     local known = to.dialect or from.dialect
-    if known and not messages.read(known, data, length).error then
+    if known and not read(known, data, length).error then
         return known
     end
     local candidates = by_port(from, to)
@@ -4236,10 +4306,10 @@ local function choose(data, length, from, to)
 end
 
 -- The dialect of a frame: chosen once, the same on later passes.
-local function dialect_of(data, length, frame, from, to)
+local function dialect_of(data, length, frame, ends)
     local place = results.dialect[frame]
     if not place then
-        place = choose(data, length, from, to).place
+        place = choose(data, length, ends.from, ends.to).place
         results.dialect[frame] = place
     end
     return ts.dialects[place]
@@ -4252,7 +4322,7 @@ local function last_value(extract)
     return #infos > 0 and infos[#infos].value or nil
 end
 
-local function find_copy(data, frame, now, pinfo, from, to)
+local function find_copy(data, frame, now, pinfo, ends)
     local place
     if has_tree then
         local kind = packet_type()
@@ -4261,11 +4331,11 @@ local function find_copy(data, frame, now, pinfo, from, to)
     else
         place = pinfo.p2p_dir .. ""
     end
-    local key = from.endpoint .. ">" .. to.endpoint .. ">" .. requests.short(data)
+    local key = ends.from.endpoint .. ">" .. ends.to.endpoint .. ">" .. requests.short(data)
     return copies.copy_of(key, frame, now, place, last_value(ip_id) or last_value(fragment_id))
 end
 
-local function track(dialect, m, data, frame, pinfo, from, to)
+local function track(dialect, m, data, frame, pinfo, ends)
     if icmp() or icmpv6() then
         return -- quoted inside an ICMP error: not a datagram
     end
@@ -4275,39 +4345,48 @@ local function track(dialect, m, data, frame, pinfo, from, to)
         has_places = not has_tree or packet_type() ~= nil or interface_id() ~= nil
     end
     if has_places then
-        local copy = find_copy(data, frame, now, pinfo, from, to)
+        local copy = find_copy(data, frame, now, pinfo, ends)
         if copy then
             return results.mark("copy_of", frame, copy)
         end
     end
     if not m.error then
-        tracking.message(dialect, m, frame, now, from, to)
+        tracking.message(dialect, m, frame, now, ends)
     end
+end
+
+-- Are there fields of ours to make? Asking takes its time, and on a first pass of tshark the answer is always the same.
+local function is_wanted(root, visited)
+    if has_gui or visited then
+        return root:referenced(pubsub)
+    elseif is_shown == nil then
+        is_shown = root:referenced(pubsub)
+    end
+    return is_shown
 end
 
 local function dissect(tvb, pinfo, root, wanted)
     local length = tvb:reported_len()
-    local data = length > 0 and tvb:len() > 0 and tvb:raw() or ""
+    local data = length > 0 and tvb:raw() or ""
     local frame, visited = whole(pinfo.number), pinfo.visited
-    local dialect = wanted or settings.only
-    local from, to
-    if (is_tracking and not visited) or not dialect then -- writing addresses as text takes its time
-        from, to = both_ends(pinfo)
-        dialect = dialect or dialect_of(data, length, frame, from, to)
+    local is_tracked, dialect = is_tracking and not visited, wanted or settings.only
+    local ends = (is_tracked or not dialect) and pair_of(pinfo) -- writing addresses as text takes its time
+    if not dialect then
+        dialect = dialect_of(data, length, frame, ends)
     end
-    local m = messages.read(dialect, data, length)
-    if is_tracking and not visited then
-        track(dialect, m, data, frame, pinfo, from, to)
+    local m = read(dialect, data, length)
+    if is_tracked then
+        track(dialect, m, data, frame, pinfo, ends)
     end
     local columns = pinfo.cols
     columns.protocol = dialect.name
     columns.info = ts.info(m, frame, visited)
     if statistics.wanted then
-        local source, target = both_ends(pinfo)
-        statistics.take(dialect, m, frame, source.endpoint, target.endpoint)
+        ends = ends or pair_of(pinfo)
+        statistics.take(dialect, m, frame, ends.from.endpoint, ends.to.endpoint)
     end
     local ids = ts.experts_of(m, frame, visited)
-    if root:referenced(pubsub) then
+    if is_wanted(root, visited) then
         display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids)
     elseif ids then
         display.warn(root, tvb, ids)
@@ -4335,7 +4414,8 @@ udp_ports:add_for_decode_as(proto)
 -- On other ports: only what is sure, or what decodes at an endpoint that was sure before.
 local function recognise(tvb, pinfo)
     local data, length = tvb:raw(), tvb:reported_len()
-    local from, to = both_ends(pinfo)
+    local ends = pair_of(pinfo)
+    local from, to = ends.from, ends.to
     local known = to.dialect or from.dialect
     if not known or decode(known, data, length).error then
         local bits

@@ -33,6 +33,13 @@ end
 
 results.reset()
 
+-- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is filled.
+function results.open(frame)
+    results.link[frame], results.ack_time[frame] = false, false
+    results.forward_of[frame], results.next_forward[frame] = false, false
+    results.due[frame], results.subscribed_in[frame] = false, false
+end
+
 -- Note something out of the ordinary.
 function results.mark(column, frame, value)
     results[column][frame], results.marked[frame] = value, true
