@@ -2072,7 +2072,9 @@ local COLUMNS = {
     "dialect", -- place of the dialect that was chosen, where ports alone do not tell
     "link", -- of a request its ACK's frame (0: none yet), of an ACK the request's frame
     "quality", -- of the match, on the ACK
-    "ack_time", -- seconds from request to ACK, on the ACK
+    "kin", -- of a forward its publish's frame, of a publish how many forwards are due, below zero
+    "after", -- of a publish or forward the next forward of the same publish, of an ACK the seconds after its request
+    "subscribed_in",
     "marked", -- true where any of the columns below has a value: one look for the common case
     "resend_of",
     "resend_differs", -- true where a resend is not the same bytes
@@ -2080,10 +2082,6 @@ local COLUMNS = {
     "unexpected", -- a forward that no subscription explains: "filter" or "subscriber"
     "topic_name", -- the name behind a topic number
     -- not marked:
-    "forward_of",
-    "next_forward", -- of a publish or forward: the next forward of the same publish
-    "due", -- how many forwards a publish should have by the subscriptions seen
-    "subscribed_in",
     "wants_no_ack", -- a request with the id 0
 }
 
@@ -2095,11 +2093,11 @@ end
 
 results.reset()
 
--- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is filled.
+-- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is filled,
+-- and as few of them as will do: their length is what a garbage collection takes.
 function results.open(frame)
-    results.link[frame], results.ack_time[frame] = false, false
-    results.forward_of[frame], results.next_forward[frame] = false, false
-    results.due[frame], results.subscribed_in[frame] = false, false
+    results.link[frame], results.kin[frame] = false, false
+    results.after[frame], results.subscribed_in[frame] = false, false
 end
 
 -- Note something out of the ordinary.
@@ -2107,11 +2105,23 @@ function results.mark(column, frame, value)
     results[column][frame], results.marked[frame] = value, true
 end
 
+-- The publish that a frame forwards.
+function results.forward_of(frame)
+    local kin = results.kin[frame]
+    return kin and kin > 0 and kin or nil
+end
+
+-- How many forwards a publish should have by the subscriptions seen.
+function results.due(frame)
+    local kin = results.kin[frame]
+    return kin and kin <= 0 and -kin or nil
+end
+
 -- How many forwards a publish has.
 function results.fanout(publish)
-    local count, forward = 0, results.next_forward[publish]
+    local count, forward = 0, results.after[publish]
     while forward do
-        count, forward = count + 1, results.next_forward[forward]
+        count, forward = count + 1, results.after[forward]
     end
     return count
 end
@@ -2647,7 +2657,7 @@ end
 local function settle(request, frame, now, quality)
     request.acks = request.acks + 1
     request.queue.answered = request
-    results.link[frame], results.ack_time[frame] = request.frame, now - request.time
+    results.link[frame], results.after[frame] = request.frame, now - request.time
     if quality ~= "exact" then
         results.quality[frame] = quality
     end
@@ -2887,7 +2897,7 @@ function forwards.publish(state, content, topic, frame, due, retain, request, is
             publish.before, publish.alike = before, alike
         end
     end
-    results.due[frame] = total
+    results.kin[frame] = -total
     if state.count >= MOST_KEPT then
         state.recent, state.older, state.count = {}, state.recent, 0
     end
@@ -2900,8 +2910,8 @@ function forwards.publish(state, content, topic, frame, due, retain, request, is
 end
 
 local function add_forward(publish, frame)
-    results.next_forward[publish.last] = frame
-    results.forward_of[frame] = publish.frame
+    results.after[publish.last] = frame
+    results.kin[frame] = publish.frame
     publish.last = frame
 end
 
@@ -3232,6 +3242,36 @@ function tracking.message(dialect, m, frame, now, pair)
 end
 end)(shared)
 
+-- ==================== 54_garbage.lua ===============================================================================
+;(function(...)
+-- When Lua collects its garbage.
+--
+-- Each packet leaves small pieces behind, Wireshark's as well as ours. Lua collects them once the heap has doubled, and
+-- then as slowly as it may: behind a million messages that is a hundred megabytes, more than any cache of a processor,
+-- and this is what takes time. What stays are few tables, though long ones, so it is cheap to collect after every few
+-- megabytes: with a pause that depends on the size of the heap, and each collection in one go.
+local ts = ...
+local floor, max, min = math.floor, math.max, math.min
+
+local GARBAGE = 4096 -- kilobytes before a collection
+local SHORTEST, LONGEST = 104, 200 -- pauses, in percent of the heap; 200 is what Lua itself takes
+local STEP = 10000 -- percent of what is allocated meanwhile
+local LOOK_AFTER = 4096 -- datagrams
+
+local seen = 0
+
+-- To be called for each datagram.
+function ts.keep_heap_small()
+    seen = seen + 1
+    if seen > LOOK_AFTER then
+        seen = 0
+        local pause = 100 + floor(100 * GARBAGE / collectgarbage("count"))
+        collectgarbage("setpause", min(max(pause, SHORTEST), LONGEST))
+        collectgarbage("setstepmul", STEP)
+    end
+end
+end)(shared)
+
 -- ==================== 60_fields.lua ================================================================================
 ;(function(...)
 -- The fields: the common ones, and each dialect's own as pubsub.<dialect>.<field>.
@@ -3540,13 +3580,36 @@ function ts.shown(text)
 end
 local shown = ts.shown
 
--- Frame numbers come several times in a row, and Lua takes its time to write a number.
-local last_number, last_text = 0, "0"
+-- Frame numbers come several times in a row and in order, and Lua takes its time to write a number: the thousands are
+-- kept, and what follows them comes from a table.
+local REST = {}
+for rest = 0, 999 do
+    REST[rest] = format("%03d", rest)
+end
+local last_number, last_text, last_thousands, thousands_text = 0, "0", 0, ""
+
 local function text_of(number)
     if number ~= last_number then
-        last_number, last_text = number, format("%d", number)
+        local rest = number % 1000
+        local thousands = number - rest
+        if thousands ~= last_thousands then
+            last_thousands, thousands_text = thousands, format("%d", thousands / 1000)
+        end
+        last_text = thousands == 0 and format("%d", number) or thousands_text .. REST[rest]
+        last_number = number
     end
     return last_text
+end
+
+-- One publish has many forwards, and all show the same.
+local last_publish, last_line, last_forward = 0, "", ""
+
+local function forward_line(line, publish)
+    if publish ~= last_publish or line ~= last_line then
+        last_publish, last_line = publish, line
+        last_forward = line .. " [forward of " .. text_of(publish) .. "]"
+    end
+    return last_forward
 end
 
 local function about_count(got, due)
@@ -3610,14 +3673,13 @@ function ts.info(m, frame, later)
             line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. text_of(link) .. "]")
         end
     elseif meaning == "publish" or meaning == "deliver" then
-        local forward = results.forward_of[frame]
-        if forward then
-            return line .. " [forward of " .. text_of(forward) .. "]"
+        local kin = results.kin[frame]
+        if not kin then
+            return line
+        elseif kin > 0 then
+            return forward_line(line, kin)
         end
-        local due = results.due[frame]
-        if due then
-            return line .. about_forwards(frame, due, later)
-        end
+        return line .. about_forwards(frame, -kin, later)
     end
     return line
 end
@@ -3734,10 +3796,10 @@ local function add_ack(tree, frame, is_ack)
     elseif is_ack then
         add_frame(tree, fields.ack_to, link)
         tree:add(fields.ack_quality, results.quality[frame] or "exact"):set_generated()
-        add_time(tree, results.ack_time[frame])
+        add_time(tree, results.after[frame])
     else
         add_frame(tree, fields.ack_in, link)
-        add_time(tree, results.ack_time[link])
+        add_time(tree, results.after[link])
     end
 end
 
@@ -3745,14 +3807,14 @@ local function add_tracking(tree, frame, is_ack)
     add_frame(tree, fields.copy_of, results.copy_of[frame])
     add_frame(tree, fields.resend_of, results.resend_of[frame])
     add_ack(tree, frame, is_ack)
-    add_frame(tree, fields.forward_of, results.forward_of[frame])
+    add_frame(tree, fields.forward_of, results.forward_of(frame))
     add_frame(tree, fields.subscribed_in, results.subscribed_in[frame])
-    if results.due[frame] then
+    if results.due(frame) then
         tree:add(fields.fanout, results.fanout(frame)):set_generated()
-        local forward = results.next_forward[frame]
+        local forward = results.after[frame]
         while forward do
             add_frame(tree, fields.forwarded_in, forward)
-            forward = results.next_forward[forward]
+            forward = results.after[forward]
         end
     end
     if results.topic_name[frame] then
@@ -3990,7 +4052,7 @@ end
 
 local function take_topic(m, frame)
     local row = row_of("topics", m.topic, { shown(m.topic), publishes = 0, forwards = 0, retained = 0, bytes = 0 })
-    if results.forward_of[frame] then
+    if results.forward_of(frame) then
         count(row, "forwards")
     else
         count(row, "publishes")
@@ -4008,7 +4070,7 @@ end
 
 -- An ACK counts for the request that it answers; one more ACK to a resend does not make a second request acknowledged.
 local function take_ack(frame)
-    local time, quality = results.ack_time[frame], results.quality[frame] or "exact"
+    local time, quality = results.after[frame], results.quality[frame] or "exact"
     local row = time and tables.asked[results.link[frame]]
     if not row or row.acked >= row.requests then
         return
@@ -4045,7 +4107,7 @@ function statistics.take(dialect, m, frame, source, target)
         tables.filters[frame] = m.filter
         count(row_of("fanout", m.filter, { shown(m.filter), forwards = 0, subscriptions = 0 }), "subscriptions")
     end
-    if results.forward_of[frame] or results.unexpected[frame] then
+    if results.forward_of(frame) or results.unexpected[frame] then
         take_forward(frame)
     end
     if meaning == "ack" then
@@ -4172,14 +4234,9 @@ if not ts.proto then
 end
 local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
 local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
+local keep_heap_small = ts.keep_heap_small
 local pair, read, statistics, display = ts.parties.pair, ts.messages.read, ts.statistics, ts.display
 local floor, has_gui = math.floor, gui_enabled()
-
--- Each packet leaves small pieces behind, Wireshark's as well as ours. Lua waits until the heap has doubled, and then
--- collects as slowly as it may: behind a million messages that are hundreds of megabytes that no cache of a processor
--- holds. Sooner and faster takes less memory and less time, since what stays are few tables, though long ones.
-collectgarbage("setpause", 110)
-collectgarbage("setstepmul", 1000)
 
 -- Tracking is what costs time: `-X lua_script1:tracking=off` does without, for captures of many millions.
 local is_tracking = ts.options.tracking ~= "off"
@@ -4376,6 +4433,7 @@ local function dissect(tvb, pinfo, root, wanted)
     end
     local m = read(dialect, data, length)
     if is_tracked then
+        keep_heap_small()
         track(dialect, m, data, frame, pinfo, ends)
     end
     local columns = pinfo.cols

@@ -5,14 +5,9 @@ if not ts.proto then
 end
 local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
 local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
+local keep_heap_small = ts.keep_heap_small
 local pair, read, statistics, display = ts.parties.pair, ts.messages.read, ts.statistics, ts.display
 local floor, has_gui = math.floor, gui_enabled()
-
--- Each packet leaves small pieces behind, Wireshark's as well as ours. Lua waits until the heap has doubled, and then
--- collects as slowly as it may: behind a million messages that are hundreds of megabytes that no cache of a processor
--- holds. Sooner and faster takes less memory and less time, since what stays are few tables, though long ones.
-collectgarbage("setpause", 110)
-collectgarbage("setstepmul", 1000)
 
 -- Tracking is what costs time: `-X lua_script1:tracking=off` does without, for captures of many millions.
 local is_tracking = ts.options.tracking ~= "off"
@@ -209,6 +204,7 @@ local function dissect(tvb, pinfo, root, wanted)
     end
     local m = read(dialect, data, length)
     if is_tracked then
+        keep_heap_small()
         track(dialect, m, data, frame, pinfo, ends)
     end
     local columns = pinfo.cols
