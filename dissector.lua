@@ -3248,13 +3248,13 @@ end)(shared)
 --
 -- Each packet leaves small pieces behind, Wireshark's as well as ours. Lua collects them once the heap has doubled, and
 -- then as slowly as it may: behind a million messages that is a hundred megabytes, more than any cache of a processor,
--- and this is what takes time. What stays are few tables, though long ones, so it is cheap to collect after every few
+-- and this is what takes time. What stays are few tables, though long ones, so it is cheap to collect after every two
 -- megabytes: with a pause that depends on the size of the heap, and each collection in one go.
 local ts = ...
 local floor, max, min = math.floor, math.max, math.min
 
-local GARBAGE = 4096 -- kilobytes before a collection
-local SHORTEST, LONGEST = 104, 200 -- pauses, in percent of the heap; 200 is what Lua itself takes
+local GARBAGE = 2048 -- kilobytes before a collection
+local SHORTEST, LONGEST = 103, 200 -- pauses, in percent of the heap; 200 is what Lua itself takes
 local STEP = 10000 -- percent of what is allocated meanwhile
 local LOOK_AFTER = 4096 -- datagrams
 
@@ -4423,6 +4423,7 @@ local function is_wanted(root, visited)
 end
 
 local function dissect(tvb, pinfo, root, wanted)
+    keep_heap_small()
     local length = tvb:reported_len()
     local data = length > 0 and tvb:raw() or ""
     local frame, visited = whole(pinfo.number), pinfo.visited
@@ -4433,7 +4434,6 @@ local function dissect(tvb, pinfo, root, wanted)
     end
     local m = read(dialect, data, length)
     if is_tracked then
-        keep_heap_small()
         track(dialect, m, data, frame, pinfo, ends)
     end
     local columns = pinfo.cols

@@ -194,6 +194,7 @@ local function is_wanted(root, visited)
 end
 
 local function dissect(tvb, pinfo, root, wanted)
+    keep_heap_small()
     local length = tvb:reported_len()
     local data = length > 0 and tvb:raw() or ""
     local frame, visited = whole(pinfo.number), pinfo.visited
@@ -204,7 +205,6 @@ local function dissect(tvb, pinfo, root, wanted)
     end
     local m = read(dialect, data, length)
     if is_tracked then
-        keep_heap_small()
         track(dialect, m, data, frame, pinfo, ends)
     end
     local columns = pinfo.cols
