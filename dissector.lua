@@ -2072,7 +2072,9 @@ local COLUMNS = {
     "dialect", -- place of the dialect that was chosen, where ports alone do not tell
     "link", -- of a request its ACK's frame (0: none yet), of an ACK the request's frame
     "quality", -- of the match, on the ACK
-    "ack_time", -- seconds from request to ACK, on the ACK
+    "kin", -- of a forward its publish's frame, of a publish how many forwards are due, below zero
+    "after", -- of a publish or forward the next forward of the same publish, of an ACK the seconds after its request
+    "subscribed_in",
     "marked", -- true where any of the columns below has a value: one look for the common case
     "resend_of",
     "resend_differs", -- true where a resend is not the same bytes
@@ -2080,10 +2082,6 @@ local COLUMNS = {
     "unexpected", -- a forward that no subscription explains: "filter" or "subscriber"
     "topic_name", -- the name behind a topic number
     -- not marked:
-    "forward_of",
-    "next_forward", -- of a publish or forward: the next forward of the same publish
-    "due", -- how many forwards a publish should have by the subscriptions seen
-    "subscribed_in",
     "wants_no_ack", -- a request with the id 0
 }
 
@@ -2095,16 +2093,35 @@ end
 
 results.reset()
 
+-- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is filled,
+-- and as few of them as will do: their length is what a garbage collection takes.
+function results.open(frame)
+    results.link[frame], results.kin[frame] = false, false
+    results.after[frame], results.subscribed_in[frame] = false, false
+end
+
 -- Note something out of the ordinary.
 function results.mark(column, frame, value)
     results[column][frame], results.marked[frame] = value, true
 end
 
+-- The publish that a frame forwards.
+function results.forward_of(frame)
+    local kin = results.kin[frame]
+    return kin and kin > 0 and kin or nil
+end
+
+-- How many forwards a publish should have by the subscriptions seen.
+function results.due(frame)
+    local kin = results.kin[frame]
+    return kin and kin <= 0 and -kin or nil
+end
+
 -- How many forwards a publish has.
 function results.fanout(publish)
-    local count, forward = 0, results.next_forward[publish]
+    local count, forward = 0, results.after[publish]
     while forward do
-        count, forward = count + 1, results.next_forward[forward]
+        count, forward = count + 1, results.after[forward]
     end
     return count
 end
@@ -2187,14 +2204,16 @@ for _, dialect in ipairs(ts.dialects) do
     end
 end
 
-local known_parties = {}
+local known_parties, known_pairs
 
 function parties.reset()
-    known_parties = {}
+    known_parties, known_pairs = {}, {}
 end
 
+parties.reset()
+
 -- The one table for an address and port: { address, port, endpoint }.
-function parties.at(address, port)
+local function at(address, port)
     local by_port = known_parties[address]
     if not by_port then
         by_port = {}
@@ -2202,10 +2221,36 @@ function parties.at(address, port)
     end
     local party = by_port[port]
     if not party then
-        party = { address = address, port = port, endpoint = address .. ":" .. port }
+        party = { address = address, port = port, endpoint = address .. ":" .. port, pairs = {} }
         by_port[port] = party
     end
     return party
+end
+
+local function other_pair(by_target, source, sport, target, dport)
+    local from, to = at(source, sport), at(target, dport)
+    local pair = from.pairs[to]
+    if not pair then
+        pair = { sport = sport, dport = dport, from = from, to = to, route = false, routes = {} }
+        from.pairs[to] = pair
+    end
+    by_target[target] = pair
+    return pair
+end
+
+-- The one table for two parties, in this direction: { from, to }, and what tracking keeps of them. Found by the two
+-- addresses alone where the ports are the last ones seen between them, which they mostly are.
+function parties.pair(source, sport, target, dport)
+    local by_target = known_pairs[source]
+    if not by_target then
+        by_target = {}
+        known_pairs[source] = by_target
+    end
+    local pair = by_target[target]
+    if pair and pair.sport == sport and pair.dport == dport then
+        return pair
+    end
+    return other_pair(by_target, source, sport, target, dport)
 end
 
 -- `brokers` counts the evidence for each party, `hosts` for each address.
@@ -2612,7 +2657,7 @@ end
 local function settle(request, frame, now, quality)
     request.acks = request.acks + 1
     request.queue.answered = request
-    results.link[frame], results.ack_time[frame] = request.frame, now - request.time
+    results.link[frame], results.after[frame] = request.frame, now - request.time
     if quality ~= "exact" then
         results.quality[frame] = quality
     end
@@ -2852,7 +2897,7 @@ function forwards.publish(state, content, topic, frame, due, retain, request, is
             publish.before, publish.alike = before, alike
         end
     end
-    results.due[frame] = total
+    results.kin[frame] = -total
     if state.count >= MOST_KEPT then
         state.recent, state.older, state.count = {}, state.recent, 0
     end
@@ -2865,8 +2910,8 @@ function forwards.publish(state, content, topic, frame, due, retain, request, is
 end
 
 local function add_forward(publish, frame)
-    results.next_forward[publish.last] = frame
-    results.forward_of[frame] = publish.frame
+    results.after[publish.last] = frame
+    results.kin[frame] = publish.frame
     publish.last = frame
 end
 
@@ -3017,10 +3062,6 @@ local function session_of(dialect)
 end
 
 local function broker_of(session, dialect, party)
-    local known = session.brokers[party]
-    if known then
-        return known
-    end
     local key = dialect.broker.forward_from == "ephemeral" and party.address or party
     local broker = session.brokers[key]
     if not broker then
@@ -3029,6 +3070,35 @@ local function broker_of(session, dialect, party)
         session.brokers[key] = broker
     end
     return broker
+end
+
+-- All that tracking needs for messages of a dialect from one party to another, looked up once.
+local function route_of(pair, dialect)
+    local route = pair.routes[dialect]
+    if not route then
+        local session, from, to = session_of(dialect), pair.from, pair.to
+        route = {
+            dialect = dialect,
+            session = session,
+            asked = acks.queue(session.queues, from, to), -- what `from` asked of `to`
+            owed = acks.queue(session.queues, to, from),
+            receiving = false, -- the broker where it is `to`, once it was
+            sending = false,
+        }
+        pair.routes[dialect] = route
+    end
+    pair.route = route
+    return route
+end
+
+local function receiving_broker(route, party)
+    route.receiving = route.receiving or broker_of(route.session, route.dialect, party)
+    return route.receiving
+end
+
+local function sending_broker(route, party)
+    route.sending = route.sending or broker_of(route.session, route.dialect, party)
+    return route.sending
 end
 
 -- -- topic numbers and their names -----------------------------------------------------------------------------------
@@ -3106,19 +3176,19 @@ local function on_forward(session, dialect, broker, m, frame, to)
     broker.last_served = served or false
 end
 
-local function on_ack(session, dialect, way, m, frame, now, from, to)
-    local broker = broker_of(session, dialect, way == TO and to or from)
+local function on_ack(route, dialect, way, m, frame, now, from, to)
+    local broker = way == TO and receiving_broker(route, to) or sending_broker(route, from)
     local served = nil
     if dialect.forwards_first then
         served = broker.last_served
     end
-    local answered = acks.answer(acks.queue(session.queues, to, from), m, frame, now, served)
+    local answered = acks.answer(route.owed, m, frame, now, served)
     if not answered then
         return
     end
     local name = m.number and dialect.topics.named_by and (answered.m.topic or answered.m.filter)
     if name then
-        bind_name(session, dialect, way == TO and from or to, m.number, name, broker)
+        bind_name(route.session, dialect, way == TO and from or to, m.number, name, broker)
     end
     if answered.due and way == FROM then
         if dialect.forwards_first then
@@ -3140,18 +3210,22 @@ local function subscriber(m, from)
 end
 
 -- Takes in one valid message from one party to another.
-function tracking.message(dialect, m, frame, now, from, to)
-    local session, layout = sessions[dialect] or session_of(dialect), m.layout
-    local meaning = layout.meaning
+function tracking.message(dialect, m, frame, now, pair)
+    local route, from, to, layout = pair.route, pair.from, pair.to, m.layout
+    if not route or route.dialect ~= dialect then
+        route = route_of(pair, dialect)
+    end
+    local session, meaning = route.session, layout.meaning
+    results.open(frame)
     local way = parties.direction(session.parties, dialect, layout, from, to)
     if meaning == "ack" then
-        return on_ack(session, dialect, way, m, frame, now, from, to)
+        return on_ack(route, dialect, way, m, frame, now, from, to)
     end
     local is_request = way == TO
-    local broker = broker_of(session, dialect, is_request and to or from)
+    local broker = is_request and receiving_broker(route, to) or sending_broker(route, from)
     local asked, is_resend = nil, false
     if is_request and layout.broker_answers or not is_request and layout.client_answers then
-        asked, is_resend = acks.request(acks.queue(session.queues, from, to), m, frame, now, is_request)
+        asked, is_resend = acks.request(route.asked, m, frame, now, is_request)
     end
     if meaning == "publish" and is_request then
         on_publish(session, dialect, broker, m, frame, from, asked, is_resend)
@@ -3164,6 +3238,36 @@ function tracking.message(dialect, m, frame, now, from, to)
     end
     if layout.names_topics and m.topic and m.number then
         bind_name(session, dialect, is_request and from or to, m.number, m.topic, broker)
+    end
+end
+end)(shared)
+
+-- ==================== 54_garbage.lua ===============================================================================
+;(function(...)
+-- When Lua collects its garbage.
+--
+-- Each packet leaves small pieces behind, Wireshark's as well as ours. Lua collects them once the heap has doubled, and
+-- then as slowly as it may: behind a million messages that is a hundred megabytes, more than any cache of a processor,
+-- and this is what takes time. What stays are few tables, though long ones, so it is cheap to collect after every two
+-- megabytes: with a pause that depends on the size of the heap, and each collection in one go.
+local ts = ...
+local floor, max, min = math.floor, math.max, math.min
+
+local GARBAGE = 2048 -- kilobytes before a collection
+local SHORTEST, LONGEST = 103, 200 -- pauses, in percent of the heap; 200 is what Lua itself takes
+local STEP = 10000 -- percent of what is allocated meanwhile
+local LOOK_AFTER = 4096 -- datagrams
+
+local seen = 0
+
+-- To be called for each datagram.
+function ts.keep_heap_small()
+    seen = seen + 1
+    if seen > LOOK_AFTER then
+        seen = 0
+        local pause = 100 + floor(100 * GARBAGE / collectgarbage("count"))
+        collectgarbage("setpause", min(max(pause, SHORTEST), LONGEST))
+        collectgarbage("setstepmul", STEP)
     end
 end
 end)(shared)
@@ -3476,13 +3580,36 @@ function ts.shown(text)
 end
 local shown = ts.shown
 
--- Frame numbers come several times in a row, and Lua takes its time to write a number.
-local last_number, last_text = 0, "0"
+-- Frame numbers come several times in a row and in order, and Lua takes its time to write a number: the thousands are
+-- kept, and what follows them comes from a table.
+local REST = {}
+for rest = 0, 999 do
+    REST[rest] = format("%03d", rest)
+end
+local last_number, last_text, last_thousands, thousands_text = 0, "0", 0, ""
+
 local function text_of(number)
     if number ~= last_number then
-        last_number, last_text = number, format("%d", number)
+        local rest = number % 1000
+        local thousands = number - rest
+        if thousands ~= last_thousands then
+            last_thousands, thousands_text = thousands, format("%d", thousands / 1000)
+        end
+        last_text = thousands == 0 and format("%d", number) or thousands_text .. REST[rest]
+        last_number = number
     end
     return last_text
+end
+
+-- One publish has many forwards, and all show the same.
+local last_publish, last_line, last_forward = 0, "", ""
+
+local function forward_line(line, publish)
+    if publish ~= last_publish or line ~= last_line then
+        last_publish, last_line = publish, line
+        last_forward = line .. " [forward of " .. text_of(publish) .. "]"
+    end
+    return last_forward
 end
 
 local function about_count(got, due)
@@ -3546,14 +3673,13 @@ function ts.info(m, frame, later)
             line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. text_of(link) .. "]")
         end
     elseif meaning == "publish" or meaning == "deliver" then
-        local forward = results.forward_of[frame]
-        if forward then
-            return line .. " [forward of " .. text_of(forward) .. "]"
+        local kin = results.kin[frame]
+        if not kin then
+            return line
+        elseif kin > 0 then
+            return forward_line(line, kin)
         end
-        local due = results.due[frame]
-        if due then
-            return line .. about_forwards(frame, due, later)
-        end
+        return line .. about_forwards(frame, -kin, later)
     end
     return line
 end
@@ -3670,10 +3796,10 @@ local function add_ack(tree, frame, is_ack)
     elseif is_ack then
         add_frame(tree, fields.ack_to, link)
         tree:add(fields.ack_quality, results.quality[frame] or "exact"):set_generated()
-        add_time(tree, results.ack_time[frame])
+        add_time(tree, results.after[frame])
     else
         add_frame(tree, fields.ack_in, link)
-        add_time(tree, results.ack_time[link])
+        add_time(tree, results.after[link])
     end
 end
 
@@ -3681,14 +3807,14 @@ local function add_tracking(tree, frame, is_ack)
     add_frame(tree, fields.copy_of, results.copy_of[frame])
     add_frame(tree, fields.resend_of, results.resend_of[frame])
     add_ack(tree, frame, is_ack)
-    add_frame(tree, fields.forward_of, results.forward_of[frame])
+    add_frame(tree, fields.forward_of, results.forward_of(frame))
     add_frame(tree, fields.subscribed_in, results.subscribed_in[frame])
-    if results.due[frame] then
+    if results.due(frame) then
         tree:add(fields.fanout, results.fanout(frame)):set_generated()
-        local forward = results.next_forward[frame]
+        local forward = results.after[frame]
         while forward do
             add_frame(tree, fields.forwarded_in, forward)
-            forward = results.next_forward[forward]
+            forward = results.after[forward]
         end
     end
     if results.topic_name[frame] then
@@ -3926,7 +4052,7 @@ end
 
 local function take_topic(m, frame)
     local row = row_of("topics", m.topic, { shown(m.topic), publishes = 0, forwards = 0, retained = 0, bytes = 0 })
-    if results.forward_of[frame] then
+    if results.forward_of(frame) then
         count(row, "forwards")
     else
         count(row, "publishes")
@@ -3944,7 +4070,7 @@ end
 
 -- An ACK counts for the request that it answers; one more ACK to a resend does not make a second request acknowledged.
 local function take_ack(frame)
-    local time, quality = results.ack_time[frame], results.quality[frame] or "exact"
+    local time, quality = results.after[frame], results.quality[frame] or "exact"
     local row = time and tables.asked[results.link[frame]]
     if not row or row.acked >= row.requests then
         return
@@ -3981,7 +4107,7 @@ function statistics.take(dialect, m, frame, source, target)
         tables.filters[frame] = m.filter
         count(row_of("fanout", m.filter, { shown(m.filter), forwards = 0, subscriptions = 0 }), "subscriptions")
     end
-    if results.forward_of[frame] or results.unexpected[frame] then
+    if results.forward_of(frame) or results.unexpected[frame] then
         take_forward(frame)
     end
     if meaning == "ack" then
@@ -4108,7 +4234,8 @@ if not ts.proto then
 end
 local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
 local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
-local parties, messages, statistics, display = ts.parties, ts.messages, ts.statistics, ts.display
+local keep_heap_small = ts.keep_heap_small
+local pair, read, statistics, display = ts.parties.pair, ts.messages.read, ts.statistics, ts.display
 local floor, has_gui = math.floor, gui_enabled()
 
 -- Tracking is what costs time: `-X lua_script1:tracking=off` does without, for captures of many millions.
@@ -4130,10 +4257,11 @@ local icmp, icmpv6 = field("icmp.type"), field("icmpv6.type")
 local pubsub -- the dissector of `proto`, known only once everything is registered
 local has_tree -- on the first pass: are there fields to ask for?
 local has_places -- can the file hold copies? Only cooked captures and files with interfaces can
+local is_shown -- on a first pass without windows: does anybody ask for fields of ours? The same for all frames
 local first_offset -- of absolute to relative time: differs behind a time reference
 
 function proto.init()
-    has_tree, has_places, first_offset = nil, nil, nil
+    has_tree, has_places, is_shown, first_offset = nil, nil, nil, nil
     tracking.reset()
     statistics.reset()
 end
@@ -4156,9 +4284,8 @@ local function time_of(pinfo)
     return relative
 end
 
-local function both_ends(pinfo)
-    local at = parties.at
-    return at(tostring(pinfo.src), whole(pinfo.src_port)), at(tostring(pinfo.dst), whole(pinfo.dst_port))
+local function pair_of(pinfo)
+    return pair(tostring(pinfo.src), whole(pinfo.src_port), tostring(pinfo.dst), whole(pinfo.dst_port))
 end
 
 -- -- which dialect ---------------------------------------------------------------------------------------------------
@@ -4218,7 +4345,7 @@ end
 -- On a port that several dialects use: the one known for an endpoint if it decodes, else the one with most evidence.
 local function choose(data, length, from, to)
     local known = to.dialect or from.dialect
-    if known and not messages.read(known, data, length).error then
+    if known and not read(known, data, length).error then
         return known
     end
     local candidates = by_port(from, to)
@@ -4236,10 +4363,10 @@ local function choose(data, length, from, to)
 end
 
 -- The dialect of a frame: chosen once, the same on later passes.
-local function dialect_of(data, length, frame, from, to)
+local function dialect_of(data, length, frame, ends)
     local place = results.dialect[frame]
     if not place then
-        place = choose(data, length, from, to).place
+        place = choose(data, length, ends.from, ends.to).place
         results.dialect[frame] = place
     end
     return ts.dialects[place]
@@ -4252,7 +4379,7 @@ local function last_value(extract)
     return #infos > 0 and infos[#infos].value or nil
 end
 
-local function find_copy(data, frame, now, pinfo, from, to)
+local function find_copy(data, frame, now, pinfo, ends)
     local place
     if has_tree then
         local kind = packet_type()
@@ -4261,11 +4388,11 @@ local function find_copy(data, frame, now, pinfo, from, to)
     else
         place = pinfo.p2p_dir .. ""
     end
-    local key = from.endpoint .. ">" .. to.endpoint .. ">" .. requests.short(data)
+    local key = ends.from.endpoint .. ">" .. ends.to.endpoint .. ">" .. requests.short(data)
     return copies.copy_of(key, frame, now, place, last_value(ip_id) or last_value(fragment_id))
 end
 
-local function track(dialect, m, data, frame, pinfo, from, to)
+local function track(dialect, m, data, frame, pinfo, ends)
     if icmp() or icmpv6() then
         return -- quoted inside an ICMP error: not a datagram
     end
@@ -4275,39 +4402,49 @@ local function track(dialect, m, data, frame, pinfo, from, to)
         has_places = not has_tree or packet_type() ~= nil or interface_id() ~= nil
     end
     if has_places then
-        local copy = find_copy(data, frame, now, pinfo, from, to)
+        local copy = find_copy(data, frame, now, pinfo, ends)
         if copy then
             return results.mark("copy_of", frame, copy)
         end
     end
     if not m.error then
-        tracking.message(dialect, m, frame, now, from, to)
+        tracking.message(dialect, m, frame, now, ends)
     end
 end
 
-local function dissect(tvb, pinfo, root, wanted)
-    local length = tvb:reported_len()
-    local data = length > 0 and tvb:len() > 0 and tvb:raw() or ""
-    local frame, visited = whole(pinfo.number), pinfo.visited
-    local dialect = wanted or settings.only
-    local from, to
-    if (is_tracking and not visited) or not dialect then -- writing addresses as text takes its time
-        from, to = both_ends(pinfo)
-        dialect = dialect or dialect_of(data, length, frame, from, to)
+-- Are there fields of ours to make? Asking takes its time, and on a first pass of tshark the answer is always the same.
+local function is_wanted(root, visited)
+    if has_gui or visited then
+        return root:referenced(pubsub)
+    elseif is_shown == nil then
+        is_shown = root:referenced(pubsub)
     end
-    local m = messages.read(dialect, data, length)
-    if is_tracking and not visited then
-        track(dialect, m, data, frame, pinfo, from, to)
+    return is_shown
+end
+
+local function dissect(tvb, pinfo, root, wanted)
+    keep_heap_small()
+    local length = tvb:reported_len()
+    local data = length > 0 and tvb:raw() or ""
+    local frame, visited = whole(pinfo.number), pinfo.visited
+    local is_tracked, dialect = is_tracking and not visited, wanted or settings.only
+    local ends = (is_tracked or not dialect) and pair_of(pinfo) -- writing addresses as text takes its time
+    if not dialect then
+        dialect = dialect_of(data, length, frame, ends)
+    end
+    local m = read(dialect, data, length)
+    if is_tracked then
+        track(dialect, m, data, frame, pinfo, ends)
     end
     local columns = pinfo.cols
     columns.protocol = dialect.name
     columns.info = ts.info(m, frame, visited)
     if statistics.wanted then
-        local source, target = both_ends(pinfo)
-        statistics.take(dialect, m, frame, source.endpoint, target.endpoint)
+        ends = ends or pair_of(pinfo)
+        statistics.take(dialect, m, frame, ends.from.endpoint, ends.to.endpoint)
     end
     local ids = ts.experts_of(m, frame, visited)
-    if root:referenced(pubsub) then
+    if is_wanted(root, visited) then
         display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids)
     elseif ids then
         display.warn(root, tvb, ids)
@@ -4335,7 +4472,8 @@ udp_ports:add_for_decode_as(proto)
 -- On other ports: only what is sure, or what decodes at an endpoint that was sure before.
 local function recognise(tvb, pinfo)
     local data, length = tvb:raw(), tvb:reported_len()
-    local from, to = both_ends(pinfo)
+    local ends = pair_of(pinfo)
+    local from, to = ends.from, ends.to
     local known = to.dialect or from.dialect
     if not known or decode(known, data, length).error then
         local bits

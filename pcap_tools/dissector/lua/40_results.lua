@@ -10,7 +10,9 @@ local COLUMNS = {
     "dialect", -- place of the dialect that was chosen, where ports alone do not tell
     "link", -- of a request its ACK's frame (0: none yet), of an ACK the request's frame
     "quality", -- of the match, on the ACK
-    "ack_time", -- seconds from request to ACK, on the ACK
+    "kin", -- of a forward its publish's frame, of a publish how many forwards are due, below zero
+    "after", -- of a publish or forward the next forward of the same publish, of an ACK the seconds after its request
+    "subscribed_in",
     "marked", -- true where any of the columns below has a value: one look for the common case
     "resend_of",
     "resend_differs", -- true where a resend is not the same bytes
@@ -18,10 +20,6 @@ local COLUMNS = {
     "unexpected", -- a forward that no subscription explains: "filter" or "subscriber"
     "topic_name", -- the name behind a topic number
     -- not marked:
-    "forward_of",
-    "next_forward", -- of a publish or forward: the next forward of the same publish
-    "due", -- how many forwards a publish should have by the subscriptions seen
-    "subscribed_in",
     "wants_no_ack", -- a request with the id 0
 }
 
@@ -33,16 +31,35 @@ end
 
 results.reset()
 
+-- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is filled,
+-- and as few of them as will do: their length is what a garbage collection takes.
+function results.open(frame)
+    results.link[frame], results.kin[frame] = false, false
+    results.after[frame], results.subscribed_in[frame] = false, false
+end
+
 -- Note something out of the ordinary.
 function results.mark(column, frame, value)
     results[column][frame], results.marked[frame] = value, true
 end
 
+-- The publish that a frame forwards.
+function results.forward_of(frame)
+    local kin = results.kin[frame]
+    return kin and kin > 0 and kin or nil
+end
+
+-- How many forwards a publish should have by the subscriptions seen.
+function results.due(frame)
+    local kin = results.kin[frame]
+    return kin and kin <= 0 and -kin or nil
+end
+
 -- How many forwards a publish has.
 function results.fanout(publish)
-    local count, forward = 0, results.next_forward[publish]
+    local count, forward = 0, results.after[publish]
     while forward do
-        count, forward = count + 1, results.next_forward[forward]
+        count, forward = count + 1, results.after[forward]
     end
     return count
 end

@@ -17,14 +17,16 @@ for _, dialect in ipairs(ts.dialects) do
     end
 end
 
-local known_parties = {}
+local known_parties, known_pairs
 
 function parties.reset()
-    known_parties = {}
+    known_parties, known_pairs = {}, {}
 end
 
+parties.reset()
+
 -- The one table for an address and port: { address, port, endpoint }.
-function parties.at(address, port)
+local function at(address, port)
     local by_port = known_parties[address]
     if not by_port then
         by_port = {}
@@ -32,10 +34,36 @@ function parties.at(address, port)
     end
     local party = by_port[port]
     if not party then
-        party = { address = address, port = port, endpoint = address .. ":" .. port }
+        party = { address = address, port = port, endpoint = address .. ":" .. port, pairs = {} }
         by_port[port] = party
     end
     return party
+end
+
+local function other_pair(by_target, source, sport, target, dport)
+    local from, to = at(source, sport), at(target, dport)
+    local pair = from.pairs[to]
+    if not pair then
+        pair = { sport = sport, dport = dport, from = from, to = to, route = false, routes = {} }
+        from.pairs[to] = pair
+    end
+    by_target[target] = pair
+    return pair
+end
+
+-- The one table for two parties, in this direction: { from, to }, and what tracking keeps of them. Found by the two
+-- addresses alone where the ports are the last ones seen between them, which they mostly are.
+function parties.pair(source, sport, target, dport)
+    local by_target = known_pairs[source]
+    if not by_target then
+        by_target = {}
+        known_pairs[source] = by_target
+    end
+    local pair = by_target[target]
+    if pair and pair.sport == sport and pair.dport == dport then
+        return pair
+    end
+    return other_pair(by_target, source, sport, target, dport)
 end
 
 -- `brokers` counts the evidence for each party, `hosts` for each address.

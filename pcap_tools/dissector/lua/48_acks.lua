@@ -120,7 +120,7 @@ end
 local function settle(request, frame, now, quality)
     request.acks = request.acks + 1
     request.queue.answered = request
-    results.link[frame], results.ack_time[frame] = request.frame, now - request.time
+    results.link[frame], results.after[frame] = request.frame, now - request.time
     if quality ~= "exact" then
         results.quality[frame] = quality
     end

@@ -36,7 +36,7 @@ function forwards.publish(state, content, topic, frame, due, retain, request, is
             publish.before, publish.alike = before, alike
         end
     end
-    results.due[frame] = total
+    results.kin[frame] = -total
     if state.count >= MOST_KEPT then
         state.recent, state.older, state.count = {}, state.recent, 0
     end
@@ -49,8 +49,8 @@ function forwards.publish(state, content, topic, frame, due, retain, request, is
 end
 
 local function add_forward(publish, frame)
-    results.next_forward[publish.last] = frame
-    results.forward_of[frame] = publish.frame
+    results.after[publish.last] = frame
+    results.kin[frame] = publish.frame
     publish.last = frame
 end
 

@@ -64,10 +64,6 @@ local function session_of(dialect)
 end
 
 local function broker_of(session, dialect, party)
-    local known = session.brokers[party]
-    if known then
-        return known
-    end
     local key = dialect.broker.forward_from == "ephemeral" and party.address or party
     local broker = session.brokers[key]
     if not broker then
@@ -76,6 +72,35 @@ local function broker_of(session, dialect, party)
         session.brokers[key] = broker
     end
     return broker
+end
+
+-- All that tracking needs for messages of a dialect from one party to another, looked up once.
+local function route_of(pair, dialect)
+    local route = pair.routes[dialect]
+    if not route then
+        local session, from, to = session_of(dialect), pair.from, pair.to
+        route = {
+            dialect = dialect,
+            session = session,
+            asked = acks.queue(session.queues, from, to), -- what `from` asked of `to`
+            owed = acks.queue(session.queues, to, from),
+            receiving = false, -- the broker where it is `to`, once it was
+            sending = false,
+        }
+        pair.routes[dialect] = route
+    end
+    pair.route = route
+    return route
+end
+
+local function receiving_broker(route, party)
+    route.receiving = route.receiving or broker_of(route.session, route.dialect, party)
+    return route.receiving
+end
+
+local function sending_broker(route, party)
+    route.sending = route.sending or broker_of(route.session, route.dialect, party)
+    return route.sending
 end
 
 -- -- topic numbers and their names -----------------------------------------------------------------------------------
@@ -153,19 +178,19 @@ local function on_forward(session, dialect, broker, m, frame, to)
     broker.last_served = served or false
 end
 
-local function on_ack(session, dialect, way, m, frame, now, from, to)
-    local broker = broker_of(session, dialect, way == TO and to or from)
+local function on_ack(route, dialect, way, m, frame, now, from, to)
+    local broker = way == TO and receiving_broker(route, to) or sending_broker(route, from)
     local served = nil
     if dialect.forwards_first then
         served = broker.last_served
     end
-    local answered = acks.answer(acks.queue(session.queues, to, from), m, frame, now, served)
+    local answered = acks.answer(route.owed, m, frame, now, served)
     if not answered then
         return
     end
     local name = m.number and dialect.topics.named_by and (answered.m.topic or answered.m.filter)
     if name then
-        bind_name(session, dialect, way == TO and from or to, m.number, name, broker)
+        bind_name(route.session, dialect, way == TO and from or to, m.number, name, broker)
     end
     if answered.due and way == FROM then
         if dialect.forwards_first then
@@ -187,18 +212,22 @@ local function subscriber(m, from)
 end
 
 -- Takes in one valid message from one party to another.
-function tracking.message(dialect, m, frame, now, from, to)
-    local session, layout = sessions[dialect] or session_of(dialect), m.layout
-    local meaning = layout.meaning
+function tracking.message(dialect, m, frame, now, pair)
+    local route, from, to, layout = pair.route, pair.from, pair.to, m.layout
+    if not route or route.dialect ~= dialect then
+        route = route_of(pair, dialect)
+    end
+    local session, meaning = route.session, layout.meaning
+    results.open(frame)
     local way = parties.direction(session.parties, dialect, layout, from, to)
     if meaning == "ack" then
-        return on_ack(session, dialect, way, m, frame, now, from, to)
+        return on_ack(route, dialect, way, m, frame, now, from, to)
     end
     local is_request = way == TO
-    local broker = broker_of(session, dialect, is_request and to or from)
+    local broker = is_request and receiving_broker(route, to) or sending_broker(route, from)
     local asked, is_resend = nil, false
     if is_request and layout.broker_answers or not is_request and layout.client_answers then
-        asked, is_resend = acks.request(acks.queue(session.queues, from, to), m, frame, now, is_request)
+        asked, is_resend = acks.request(route.asked, m, frame, now, is_request)
     end
     if meaning == "publish" and is_request then
         on_publish(session, dialect, broker, m, frame, from, asked, is_resend)

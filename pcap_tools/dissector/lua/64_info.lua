@@ -46,13 +46,36 @@ function ts.shown(text)
 end
 local shown = ts.shown
 
--- Frame numbers come several times in a row, and Lua takes its time to write a number.
-local last_number, last_text = 0, "0"
+-- Frame numbers come several times in a row and in order, and Lua takes its time to write a number: the thousands are
+-- kept, and what follows them comes from a table.
+local REST = {}
+for rest = 0, 999 do
+    REST[rest] = format("%03d", rest)
+end
+local last_number, last_text, last_thousands, thousands_text = 0, "0", 0, ""
+
 local function text_of(number)
     if number ~= last_number then
-        last_number, last_text = number, format("%d", number)
+        local rest = number % 1000
+        local thousands = number - rest
+        if thousands ~= last_thousands then
+            last_thousands, thousands_text = thousands, format("%d", thousands / 1000)
+        end
+        last_text = thousands == 0 and format("%d", number) or thousands_text .. REST[rest]
+        last_number = number
     end
     return last_text
+end
+
+-- One publish has many forwards, and all show the same.
+local last_publish, last_line, last_forward = 0, "", ""
+
+local function forward_line(line, publish)
+    if publish ~= last_publish or line ~= last_line then
+        last_publish, last_line = publish, line
+        last_forward = line .. " [forward of " .. text_of(publish) .. "]"
+    end
+    return last_forward
 end
 
 local function about_count(got, due)
@@ -116,14 +139,13 @@ function ts.info(m, frame, later)
             line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. text_of(link) .. "]")
         end
     elseif meaning == "publish" or meaning == "deliver" then
-        local forward = results.forward_of[frame]
-        if forward then
-            return line .. " [forward of " .. text_of(forward) .. "]"
+        local kin = results.kin[frame]
+        if not kin then
+            return line
+        elseif kin > 0 then
+            return forward_line(line, kin)
         end
-        local due = results.due[frame]
-        if due then
-            return line .. about_forwards(frame, due, later)
-        end
+        return line .. about_forwards(frame, -kin, later)
     end
     return line
 end

@@ -107,10 +107,10 @@ local function add_ack(tree, frame, is_ack)
     elseif is_ack then
         add_frame(tree, fields.ack_to, link)
         tree:add(fields.ack_quality, results.quality[frame] or "exact"):set_generated()
-        add_time(tree, results.ack_time[frame])
+        add_time(tree, results.after[frame])
     else
         add_frame(tree, fields.ack_in, link)
-        add_time(tree, results.ack_time[link])
+        add_time(tree, results.after[link])
     end
 end
 
@@ -118,14 +118,14 @@ local function add_tracking(tree, frame, is_ack)
     add_frame(tree, fields.copy_of, results.copy_of[frame])
     add_frame(tree, fields.resend_of, results.resend_of[frame])
     add_ack(tree, frame, is_ack)
-    add_frame(tree, fields.forward_of, results.forward_of[frame])
+    add_frame(tree, fields.forward_of, results.forward_of(frame))
     add_frame(tree, fields.subscribed_in, results.subscribed_in[frame])
-    if results.due[frame] then
+    if results.due(frame) then
         tree:add(fields.fanout, results.fanout(frame)):set_generated()
-        local forward = results.next_forward[frame]
+        local forward = results.after[frame]
         while forward do
             add_frame(tree, fields.forwarded_in, forward)
-            forward = results.next_forward[forward]
+            forward = results.after[forward]
         end
     end
     if results.topic_name[frame] then

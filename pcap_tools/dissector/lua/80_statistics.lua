@@ -38,7 +38,7 @@ end
 
 local function take_topic(m, frame)
     local row = row_of("topics", m.topic, { shown(m.topic), publishes = 0, forwards = 0, retained = 0, bytes = 0 })
-    if results.forward_of[frame] then
+    if results.forward_of(frame) then
         count(row, "forwards")
     else
         count(row, "publishes")
@@ -56,7 +56,7 @@ end
 
 -- An ACK counts for the request that it answers; one more ACK to a resend does not make a second request acknowledged.
 local function take_ack(frame)
-    local time, quality = results.ack_time[frame], results.quality[frame] or "exact"
+    local time, quality = results.after[frame], results.quality[frame] or "exact"
     local row = time and tables.asked[results.link[frame]]
     if not row or row.acked >= row.requests then
         return
@@ -93,7 +93,7 @@ function statistics.take(dialect, m, frame, source, target)
         tables.filters[frame] = m.filter
         count(row_of("fanout", m.filter, { shown(m.filter), forwards = 0, subscriptions = 0 }), "subscriptions")
     end
-    if results.forward_of[frame] or results.unexpected[frame] then
+    if results.forward_of(frame) or results.unexpected[frame] then
         take_forward(frame)
     end
     if meaning == "ack" then

@@ -5,7 +5,8 @@ if not ts.proto then
 end
 local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
 local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
-local parties, messages, statistics, display = ts.parties, ts.messages, ts.statistics, ts.display
+local keep_heap_small = ts.keep_heap_small
+local pair, read, statistics, display = ts.parties.pair, ts.messages.read, ts.statistics, ts.display
 local floor, has_gui = math.floor, gui_enabled()
 
 -- Tracking is what costs time: `-X lua_script1:tracking=off` does without, for captures of many millions.
@@ -27,10 +28,11 @@ local icmp, icmpv6 = field("icmp.type"), field("icmpv6.type")
 local pubsub -- the dissector of `proto`, known only once everything is registered
 local has_tree -- on the first pass: are there fields to ask for?
 local has_places -- can the file hold copies? Only cooked captures and files with interfaces can
+local is_shown -- on a first pass without windows: does anybody ask for fields of ours? The same for all frames
 local first_offset -- of absolute to relative time: differs behind a time reference
 
 function proto.init()
-    has_tree, has_places, first_offset = nil, nil, nil
+    has_tree, has_places, is_shown, first_offset = nil, nil, nil, nil
     tracking.reset()
     statistics.reset()
 end
@@ -53,9 +55,8 @@ local function time_of(pinfo)
     return relative
 end
 
-local function both_ends(pinfo)
-    local at = parties.at
-    return at(tostring(pinfo.src), whole(pinfo.src_port)), at(tostring(pinfo.dst), whole(pinfo.dst_port))
+local function pair_of(pinfo)
+    return pair(tostring(pinfo.src), whole(pinfo.src_port), tostring(pinfo.dst), whole(pinfo.dst_port))
 end
 
 -- -- which dialect ---------------------------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ end
 -- On a port that several dialects use: the one known for an endpoint if it decodes, else the one with most evidence.
 local function choose(data, length, from, to)
     local known = to.dialect or from.dialect
-    if known and not messages.read(known, data, length).error then
+    if known and not read(known, data, length).error then
         return known
     end
     local candidates = by_port(from, to)
@@ -133,10 +134,10 @@ local function choose(data, length, from, to)
 end
 
 -- The dialect of a frame: chosen once, the same on later passes.
-local function dialect_of(data, length, frame, from, to)
+local function dialect_of(data, length, frame, ends)
     local place = results.dialect[frame]
     if not place then
-        place = choose(data, length, from, to).place
+        place = choose(data, length, ends.from, ends.to).place
         results.dialect[frame] = place
     end
     return ts.dialects[place]
@@ -149,7 +150,7 @@ local function last_value(extract)
     return #infos > 0 and infos[#infos].value or nil
 end
 
-local function find_copy(data, frame, now, pinfo, from, to)
+local function find_copy(data, frame, now, pinfo, ends)
     local place
     if has_tree then
         local kind = packet_type()
@@ -158,11 +159,11 @@ local function find_copy(data, frame, now, pinfo, from, to)
     else
         place = pinfo.p2p_dir .. ""
     end
-    local key = from.endpoint .. ">" .. to.endpoint .. ">" .. requests.short(data)
+    local key = ends.from.endpoint .. ">" .. ends.to.endpoint .. ">" .. requests.short(data)
     return copies.copy_of(key, frame, now, place, last_value(ip_id) or last_value(fragment_id))
 end
 
-local function track(dialect, m, data, frame, pinfo, from, to)
+local function track(dialect, m, data, frame, pinfo, ends)
     if icmp() or icmpv6() then
         return -- quoted inside an ICMP error: not a datagram
     end
@@ -172,39 +173,49 @@ local function track(dialect, m, data, frame, pinfo, from, to)
         has_places = not has_tree or packet_type() ~= nil or interface_id() ~= nil
     end
     if has_places then
-        local copy = find_copy(data, frame, now, pinfo, from, to)
+        local copy = find_copy(data, frame, now, pinfo, ends)
         if copy then
             return results.mark("copy_of", frame, copy)
         end
     end
     if not m.error then
-        tracking.message(dialect, m, frame, now, from, to)
+        tracking.message(dialect, m, frame, now, ends)
     end
 end
 
-local function dissect(tvb, pinfo, root, wanted)
-    local length = tvb:reported_len()
-    local data = length > 0 and tvb:len() > 0 and tvb:raw() or ""
-    local frame, visited = whole(pinfo.number), pinfo.visited
-    local dialect = wanted or settings.only
-    local from, to
-    if (is_tracking and not visited) or not dialect then -- writing addresses as text takes its time
-        from, to = both_ends(pinfo)
-        dialect = dialect or dialect_of(data, length, frame, from, to)
+-- Are there fields of ours to make? Asking takes its time, and on a first pass of tshark the answer is always the same.
+local function is_wanted(root, visited)
+    if has_gui or visited then
+        return root:referenced(pubsub)
+    elseif is_shown == nil then
+        is_shown = root:referenced(pubsub)
     end
-    local m = messages.read(dialect, data, length)
-    if is_tracking and not visited then
-        track(dialect, m, data, frame, pinfo, from, to)
+    return is_shown
+end
+
+local function dissect(tvb, pinfo, root, wanted)
+    keep_heap_small()
+    local length = tvb:reported_len()
+    local data = length > 0 and tvb:raw() or ""
+    local frame, visited = whole(pinfo.number), pinfo.visited
+    local is_tracked, dialect = is_tracking and not visited, wanted or settings.only
+    local ends = (is_tracked or not dialect) and pair_of(pinfo) -- writing addresses as text takes its time
+    if not dialect then
+        dialect = dialect_of(data, length, frame, ends)
+    end
+    local m = read(dialect, data, length)
+    if is_tracked then
+        track(dialect, m, data, frame, pinfo, ends)
     end
     local columns = pinfo.cols
     columns.protocol = dialect.name
     columns.info = ts.info(m, frame, visited)
     if statistics.wanted then
-        local source, target = both_ends(pinfo)
-        statistics.take(dialect, m, frame, source.endpoint, target.endpoint)
+        ends = ends or pair_of(pinfo)
+        statistics.take(dialect, m, frame, ends.from.endpoint, ends.to.endpoint)
     end
     local ids = ts.experts_of(m, frame, visited)
-    if root:referenced(pubsub) then
+    if is_wanted(root, visited) then
         display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids)
     elseif ids then
         display.warn(root, tvb, ids)
@@ -232,7 +243,8 @@ udp_ports:add_for_decode_as(proto)
 -- On other ports: only what is sure, or what decodes at an endpoint that was sure before.
 local function recognise(tvb, pinfo)
     local data, length = tvb:raw(), tvb:reported_len()
-    local from, to = both_ends(pinfo)
+    local ends = pair_of(pinfo)
+    local from, to = ends.from, ends.to
     local known = to.dialect or from.dialect
     if not known or decode(known, data, length).error then
         local bits
