@@ -3246,28 +3246,40 @@ end)(shared)
 ;(function(...)
 -- When Lua collects its garbage.
 --
--- Each packet leaves small pieces behind, Wireshark's as well as ours. Lua collects them once the heap has doubled, and
--- then as slowly as it may: behind a million messages that is a hundred megabytes, more than any cache of a processor,
--- and this is what takes time. What stays are few tables, though long ones, so it is cheap to collect after every two
--- megabytes: with a pause that depends on the size of the heap, and each collection in one go.
+-- Each packet leaves small pieces behind, Wireshark's as well as ours. Lua collects them once the heap has doubled:
+-- behind a million messages that is a hundred megabytes, more than any cache of a processor. Where what stays are few
+-- tables, though long ones (one broker, many messages), a collection takes little, and is worth its time much sooner;
+-- where it is many tables (thousands of clients) it is not. So it is measured how long one takes, each time the heap
+-- has grown by half, and as much garbage is left to gather as makes that a microsecond a datagram.
 local ts = ...
-local floor, max, min = math.floor, math.max, math.min
+local floor, max, min, clock = math.floor, math.max, math.min, os.clock
 
-local GARBAGE = 2048 -- kilobytes before a collection
-local SHORTEST, LONGEST = 103, 200 -- pauses, in percent of the heap; 200 is what Lua itself takes
-local STEP = 10000 -- percent of what is allocated meanwhile
+local GARBAGE = 0.7 -- kilobytes that a datagram leaves
+local WORTH = 1e-6 -- seconds of collecting a datagram
+local LEAST, GROWTH = 2048, 1.5 -- kilobytes of garbage; times the heap, before it is measured again
+local STEP = 10000 -- a collection in one go, not in small steps
 local LOOK_AFTER = 4096 -- datagrams
 
-local seen = 0
+local seen, limit = 0, 4 * LEAST
+
+local function measure()
+    local start = clock()
+    collectgarbage("collect")
+    local heap = collectgarbage("count")
+    local spare = min(max(LEAST, (clock() - start) / WORTH * GARBAGE), heap)
+    collectgarbage("setpause", 100 + floor(100 * spare / heap))
+    collectgarbage("setstepmul", STEP)
+    limit = GROWTH * heap + spare
+end
 
 -- To be called for each datagram.
-function ts.keep_heap_small()
+function ts.collect_in_time()
     seen = seen + 1
     if seen > LOOK_AFTER then
         seen = 0
-        local pause = 100 + floor(100 * GARBAGE / collectgarbage("count"))
-        collectgarbage("setpause", min(max(pause, SHORTEST), LONGEST))
-        collectgarbage("setstepmul", STEP)
+        if collectgarbage("count") > limit then
+            measure()
+        end
     end
 end
 end)(shared)
@@ -4234,7 +4246,7 @@ if not ts.proto then
 end
 local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
 local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
-local keep_heap_small = ts.keep_heap_small
+local collect_in_time = ts.collect_in_time
 local pair, read, statistics, display = ts.parties.pair, ts.messages.read, ts.statistics, ts.display
 local floor, has_gui = math.floor, gui_enabled()
 
@@ -4423,7 +4435,7 @@ local function is_wanted(root, visited)
 end
 
 local function dissect(tvb, pinfo, root, wanted)
-    keep_heap_small()
+    collect_in_time()
     local length = tvb:reported_len()
     local data = length > 0 and tvb:raw() or ""
     local frame, visited = whole(pinfo.number), pinfo.visited

@@ -5,7 +5,7 @@ if not ts.proto then
 end
 local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
 local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
-local keep_heap_small = ts.keep_heap_small
+local collect_in_time = ts.collect_in_time
 local pair, read, statistics, display = ts.parties.pair, ts.messages.read, ts.statistics, ts.display
 local floor, has_gui = math.floor, gui_enabled()
 
@@ -194,7 +194,7 @@ local function is_wanted(root, visited)
 end
 
 local function dissect(tvb, pinfo, root, wanted)
-    keep_heap_small()
+    collect_in_time()
     local length = tvb:reported_len()
     local data = length > 0 and tvb:raw() or ""
     local frame, visited = whole(pinfo.number), pinfo.visited
