@@ -331,3 +331,16 @@ def test_a_quoted_datagram_in_an_icmp_error_is_not_tracked(tmp_path: Path) -> No
     capture = write_pcap(tmp_path / "icmp.pcap", [(0.0, publish), (0.1, icmp)])
     seen = Tracked(capture, tmp_path, ("resend_of",), ())
     assert seen["resend_of", 2] == ""
+
+
+def test_a_quoted_datagram_in_an_icmpv6_error_is_not_tracked(tmp_path: Path) -> None:
+    """A control shows that the same datagram, sent again, would be called a resend."""
+    a, b = bytes(15) + b"\x0a", bytes(15) + b"\x0b"
+    body = b"\x01\x00t:1"
+    udp = pack(">HHHH", 50000, 50000, 8 + len(body), 0) + body
+    publish = pack(">IHBB", 6 << 28, len(udp), 17, 64) + a + b + udp
+    error = bytes([1, 4, 0, 0, 0, 0, 0, 0]) + publish
+    icmp = pack(">IHBB", 6 << 28, len(error), 58, 64) + b + a + error
+    capture = write_pcap(tmp_path / "icmp.pcap", [(0.0, publish), (0.1, icmp), (0.2, publish)])
+    seen = Tracked(capture, tmp_path, ("resend_of",), ())
+    assert [seen["resend_of", n] for n in (2, 3)] == ["", "1"]

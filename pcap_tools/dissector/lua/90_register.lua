@@ -23,7 +23,6 @@ local packet_type, interface_index = field("sll.pkttype"), field("sll.ifindex")
 local interface_id = field("frame.interface_id")
 local ip_id = field("ip.id")
 local fragment_id = field("ipv6.fraghdr.ident")
-local icmp, icmpv6 = field("icmp.type"), field("icmpv6.type")
 
 local pubsub -- the dissector of `proto`, known only once everything is registered
 local has_tree -- on the first pass: are there fields to ask for?
@@ -164,7 +163,7 @@ local function find_copy(data, frame, now, pinfo, ends)
 end
 
 local function track(dialect, m, data, frame, pinfo, ends)
-    if icmp() or icmpv6() then
+    if pinfo.in_error_pkt then
         return -- quoted inside an ICMP error: not a datagram
     end
     local now = has_gui and time_of(pinfo) or pinfo.rel_ts
