@@ -227,3 +227,11 @@ def test_the_schema_is_that_of_messages_with_the_session_first(spark: SparkSessi
     frame = load(spark, captures)
     assert frame.columns == list(SOURCE_COLUMNS) == arrow_schema(SOURCE_COLUMNS).names
     assert frame.columns[0] == "session"
+
+
+def test_java_takes_rows_without_looking_at_bounds(spark: SparkSession) -> None:
+    """Most of the time goes there; `extraJavaOptions` are left to the user."""
+    context = spark.sparkContext
+    assert context._jvm is not None
+    assert context._jvm.System.getProperty("arrow.enable_unsafe_memory_access") == "true"
+    assert "arrow" not in (context.getConf().get("spark.driver.extraJavaOptions") or "")
