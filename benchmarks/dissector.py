@@ -1,6 +1,7 @@
 """What the dissector costs: tshark with it and without it on the same capture of a million colon packets.
 
     .venv/bin/python -m benchmarks.dissector
+    .venv/bin/python -m benchmarks.dissector --capture run.pcap       # one of yours: thousands of hosts cost more
 
 Three rounds, with and without in turn, so that a busy machine slows both, and with `tracking=off` too. Every
 publish has a payload of its own, two forwards and an ACK. The goal is a ratio of at most 1.5.
@@ -92,6 +93,7 @@ def seconds_of(capture: Path, home: Path, *options: str) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--packets", type=int, default=1_000_000)
+    parser.add_argument("--capture", type=Path, help="read this one and make none")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--dissector", type=Path, default=DISSECTOR)
     options = parser.parse_args()
@@ -99,8 +101,9 @@ def main() -> int:
         print("tshark is not installed", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
-        capture = Path(folder, "colon.pcap")
-        write_capture(capture, options.packets)
+        capture = options.capture or Path(folder, "colon.pcap")
+        if not options.capture:
+            write_capture(capture, options.packets)
         script = ("-X", f"lua_script:{options.dissector}")
         untracked = (*script, "-X", "lua_script1:tracking=off")
         named = (*untracked, "-X", "lua_script1:dialect=colon")
@@ -115,9 +118,7 @@ def main() -> int:
                 print(f", {way} {seconds:.1f} s ({ratios[way][-1]:.2f} x)", end="", flush=True)
             print()
     for way, values in ratios.items():
-        print(
-            f"{options.packets} packets, {way}: {statistics.median(values):.2f} x tshark's time without (goal {GOAL})"
-        )
+        print(f"{capture.name}, {way}: {statistics.median(values):.2f} x tshark's time without (goal {GOAL})")
     return 0
 
 
