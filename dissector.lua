@@ -2204,10 +2204,10 @@ for _, dialect in ipairs(ts.dialects) do
     end
 end
 
-local known_parties, known_pairs
+local known_parties, known_pairs, pair_count
 
 function parties.reset()
-    known_parties, known_pairs = {}, {}
+    known_parties, known_pairs, pair_count = {}, {}, 0
 end
 
 parties.reset()
@@ -2231,7 +2231,9 @@ local function other_pair(by_target, source, sport, target, dport)
     local from, to = at(source, sport), at(target, dport)
     local pair = from.pairs[to]
     if not pair then
+        pair_count = pair_count + 1
         pair = { sport = sport, dport = dport, from = from, to = to, route = false, routes = {} }
+        pair.name = pair_count .. ":" -- unlike any other's
         from.pairs[to] = pair
     end
     by_target[target] = pair
@@ -4252,6 +4254,7 @@ local floor, has_gui = math.floor, gui_enabled()
 
 -- Tracking is what costs time: `-X lua_script1:tracking=off` does without, for captures of many millions.
 local is_tracking = ts.options.tracking ~= "off"
+local INTERFACES = 4294967296 -- and more there are not
 
 local function field(name)
     return is_tracking and Field.new(name) or nil -- one field asked for makes Wireshark build all trees
@@ -4385,9 +4388,11 @@ end
 
 -- -- one datagram ----------------------------------------------------------------------------------------------------
 
-local function last_value(extract)
-    local infos = { extract() }
-    return #infos > 0 and infos[#infos].value or nil
+local function last_of(first, second, ...)
+    if second then -- a tunnel has one for each packet inside the other
+        return last_of(second, ...)
+    end
+    return first and first.value
 end
 
 local function find_copy(data, frame, now, pinfo, ends)
@@ -4395,12 +4400,12 @@ local function find_copy(data, frame, now, pinfo, ends)
     if has_tree then
         local kind = packet_type()
         local index = kind and interface_index() or interface_id()
-        place = (kind and kind.value or "") .. "/" .. (index and index.value or "")
+        place = (kind and kind.value or -1) * INTERFACES + (index and index.value or -1)
     else
-        place = pinfo.p2p_dir .. ""
+        place = pinfo.p2p_dir
     end
-    local key = ends.from.endpoint .. ">" .. ends.to.endpoint .. ">" .. requests.short(data)
-    return copies.copy_of(key, frame, now, place, last_value(ip_id) or last_value(fragment_id))
+    local id = last_of(ip_id()) or last_of(fragment_id())
+    return copies.copy_of(ends.name .. requests.short(data), frame, now, place, id)
 end
 
 local function track(dialect, m, data, frame, pinfo, ends)

@@ -17,10 +17,10 @@ for _, dialect in ipairs(ts.dialects) do
     end
 end
 
-local known_parties, known_pairs
+local known_parties, known_pairs, pair_count
 
 function parties.reset()
-    known_parties, known_pairs = {}, {}
+    known_parties, known_pairs, pair_count = {}, {}, 0
 end
 
 parties.reset()
@@ -44,7 +44,9 @@ local function other_pair(by_target, source, sport, target, dport)
     local from, to = at(source, sport), at(target, dport)
     local pair = from.pairs[to]
     if not pair then
+        pair_count = pair_count + 1
         pair = { sport = sport, dport = dport, from = from, to = to, route = false, routes = {} }
+        pair.name = pair_count .. ":" -- unlike any other's
         from.pairs[to] = pair
     end
     by_target[target] = pair
