@@ -2085,10 +2085,13 @@ local COLUMNS = {
     "wants_no_ack", -- a request with the id 0
 }
 
+local link, kin, after, subscribed_in -- the columns of common values
+
 function results.reset()
     for _, column in ipairs(COLUMNS) do
         results[column] = {}
     end
+    link, kin, after, subscribed_in = results.link, results.kin, results.after, results.subscribed_in
 end
 
 results.reset()
@@ -2096,8 +2099,7 @@ results.reset()
 -- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is filled,
 -- and as few of them as will do: their length is what a garbage collection takes.
 function results.open(frame)
-    results.link[frame], results.kin[frame] = false, false
-    results.after[frame], results.subscribed_in[frame] = false, false
+    link[frame], kin[frame], after[frame], subscribed_in[frame] = false, false, false, false
 end
 
 -- Note something out of the ordinary.
@@ -2107,21 +2109,21 @@ end
 
 -- The publish that a frame forwards.
 function results.forward_of(frame)
-    local kin = results.kin[frame]
-    return kin and kin > 0 and kin or nil
+    local publish = kin[frame]
+    return publish and publish > 0 and publish or nil
 end
 
 -- How many forwards a publish should have by the subscriptions seen.
 function results.due(frame)
-    local kin = results.kin[frame]
-    return kin and kin <= 0 and -kin or nil
+    local due = kin[frame]
+    return due and due <= 0 and -due or nil
 end
 
 -- How many forwards a publish has.
 function results.fanout(publish)
-    local count, forward = 0, results.after[publish]
+    local count, forward = 0, after[publish]
     while forward do
-        count, forward = count + 1, results.after[forward]
+        count, forward = count + 1, after[forward]
     end
     return count
 end
@@ -2817,7 +2819,7 @@ local function message_of(dialect, w, data)
         m.filter = w.filter
     end
     if w.error then
-        m.error, m.error_offset = w.error, w.error_offset
+        m.error, m.error_offset, m.is_odd = w.error, w.error_offset, true
         return m
     end
     if layout.broker_answers or layout.client_answers then
@@ -2833,7 +2835,7 @@ local function message_of(dialect, w, data)
     end
     local rules = dialect.topics
     if topic and rules.wildcards and PUBLISHES[layout.meaning] and topics.has_wildcard(rules, topic) then
-        m.has_wildcard = true
+        m.has_wildcard, m.is_odd = true, true
     end
     return m
 end
@@ -3003,7 +3005,7 @@ local ts = ...
 local results, copies, parties, acks, forwards = ts.results, ts.copies, ts.parties, ts.acks, ts.forwards
 local subscriptions, topics, numbers, requests = ts.subscriptions, ts.topics, ts.numbers, ts.requests
 local messages = ts.messages
-local TO, FROM = parties.TO, parties.FROM
+local TO, FROM, direction, open = parties.TO, parties.FROM, parties.direction, results.open
 
 local tracking = {}
 ts.tracking = tracking
@@ -3179,7 +3181,7 @@ local function on_forward(session, dialect, broker, m, frame, to)
 end
 
 local function on_ack(route, dialect, way, m, frame, now, from, to)
-    local broker = way == TO and receiving_broker(route, to) or sending_broker(route, from)
+    local broker = way == TO and receiving_broker(route, to) or (route.sending or sending_broker(route, from))
     local served = nil
     if dialect.forwards_first then
         served = broker.last_served
@@ -3218,13 +3220,14 @@ function tracking.message(dialect, m, frame, now, pair)
         route = route_of(pair, dialect)
     end
     local session, meaning = route.session, layout.meaning
-    results.open(frame)
-    local way = parties.direction(session.parties, dialect, layout, from, to)
+    open(frame)
+    local way = direction(session.parties, dialect, layout, from, to)
     if meaning == "ack" then
         return on_ack(route, dialect, way, m, frame, now, from, to)
     end
     local is_request = way == TO
-    local broker = is_request and receiving_broker(route, to) or sending_broker(route, from)
+    local broker = is_request and (route.receiving or receiving_broker(route, to))
+        or (route.sending or sending_broker(route, from))
     local asked, is_resend = nil, false
     if is_request and layout.broker_answers or not is_request and layout.client_answers then
         asked, is_resend = acks.request(route.asked, m, frame, now, is_request)
@@ -3260,9 +3263,9 @@ local GARBAGE = 0.7 -- kilobytes that a datagram leaves
 local WORTH = 1e-6 -- seconds of collecting a datagram
 local LEAST, GROWTH = 2048, 1.5 -- kilobytes of garbage; times the heap, before it is measured again
 local STEP = 10000 -- a collection in one go, not in small steps
-local LOOK_AFTER = 4096 -- datagrams
+local LOOK_AFTER = 4096 -- frames
 
-local seen, limit = 0, 4 * LEAST
+local limit = 4 * LEAST
 
 local function measure()
     local start = clock()
@@ -3274,15 +3277,12 @@ local function measure()
     limit = GROWTH * heap + spare
 end
 
--- To be called for each datagram.
-function ts.collect_in_time()
-    seen = seen + 1
-    if seen > LOOK_AFTER then
-        seen = 0
-        if collectgarbage("count") > limit then
-            measure()
-        end
+-- To be called now and then: gives the frame at which to call it again.
+function ts.collect_in_time(frame)
+    if collectgarbage("count") > limit then
+        measure()
     end
+    return frame + LOOK_AFTER
 end
 end)(shared)
 
@@ -3674,28 +3674,31 @@ local function about_past(m, frame)
     return past
 end
 
--- The line for a message. `later` is true once the whole capture was seen.
+-- The line for a message, and whether anything about it is out of the ordinary. `later` is true once the whole capture
+-- was seen.
 function ts.info(m, frame, later)
-    local line = m.line or line_of(m)
-    if results.marked[frame] or m.error then
+    local line, is_odd = m.line or line_of(m), m.is_odd or results.marked[frame]
+    if is_odd then
         line = line .. about_past(m, frame)
     end
     local meaning = m.layout.meaning
     if meaning == "ack" then
         local link = results.link[frame]
-        if link then
-            line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. text_of(link) .. "]")
+        if link == 0 then
+            return line .. " [unsolicited]", true
+        elseif link then
+            line = line .. " [ACK to " .. text_of(link) .. "]"
         end
     elseif meaning == "publish" or meaning == "deliver" then
         local kin = results.kin[frame]
         if not kin then
-            return line
+            return line, is_odd
         elseif kin > 0 then
-            return forward_line(line, kin)
+            return forward_line(line, kin), is_odd
         end
-        return line .. about_forwards(frame, -kin, later)
+        return line .. about_forwards(frame, -kin, later), is_odd
     end
-    return line
+    return line, is_odd
 end
 end)(shared)
 
@@ -4239,70 +4242,109 @@ elseif gui_enabled() then
 end
 end)(shared)
 
--- ==================== 90_register.lua ==============================================================================
+-- ==================== 84_packet.lua ================================================================================
 ;(function(...)
--- Registration: which dialect a datagram is of, and the dissectors by port, by Decode As and by heuristics.
+-- What Wireshark knows of a packet: its number, time, addresses and ports, asked for the quick way.
+--
+-- `pinfo.src_port` looks for the function behind that name each time, and makes new texts of the names on its way. The
+-- functions stand in a table of the class: taken from there once, each takes half the time.
 local ts = ...
 if not ts.proto then
     return
 end
-local proto, settings, results, tracking = ts.proto, ts.settings, ts.results, ts.tracking
-local decode, evidence, copies, requests = ts.decode, ts.evidence, ts.copies, ts.requests
-local collect_in_time = ts.collect_in_time
-local pair, read, statistics, display = ts.parties.pair, ts.messages.read, ts.statistics, ts.display
+local pair = ts.parties.pair
 local floor, has_gui = math.floor, gui_enabled()
 
--- Tracking is what costs time: `-X lua_script1:tracking=off` does without, for captures of many millions.
-local is_tracking = ts.options.tracking ~= "off"
-local INTERFACES = 4294967296 -- and more there are not
+local packet = {}
+ts.packet = packet
 
-local function field(name)
-    return is_tracking and Field.new(name) or nil -- one field asked for makes Wireshark build all trees
-end
-
--- Where a frame was captured, for finding copies. These need a tree; the one first pass that has none is that of
--- `tshark -2` without a filter, where only the direction is known.
-local frame_number = field("frame.number")
-local packet_type, interface_index = field("sll.pkttype"), field("sll.ifindex")
-local interface_id = field("frame.interface_id")
-local ip_id = field("ip.id")
-local fragment_id = field("ipv6.fraghdr.ident")
-
-local pubsub -- the dissector of `proto`, known only once everything is registered
-local has_tree -- on the first pass: are there fields to ask for?
-local has_places -- can the file hold copies? Only cooked captures and files with interfaces can
-local is_shown -- on a first pass without windows: does anybody ask for fields of ours? The same for all frames
 local first_offset -- of absolute to relative time: differs behind a time reference
 
-function proto.init()
-    has_tree, has_places, is_shown, first_offset = nil, nil, nil, nil
-    tracking.reset()
-    statistics.reset()
+function packet.reset()
+    first_offset = nil
 end
 
 -- Numbers from Wireshark are floats in Lua 5.3 and later; 3.0 would be shown as such.
-local whole = rawget(math, "tointeger") or function(number)
-    return number
+local tointeger = rawget(math, "tointeger")
+
+local function part_of_class(example, part)
+    local class = getmetatable(example)
+    return type(class) == "table" and rawget(class, part) or nil
 end
 
--- In Wireshark: seconds since the first frame, also behind a time reference. Relative times are exact to nanoseconds,
--- absolute ones as doubles are not.
-local function time_of(pinfo)
-    local relative = pinfo.rel_ts
-    local offset = pinfo.abs_ts - relative
-    first_offset = first_offset or offset
-    local moved = offset - first_offset
-    if moved > 1e-5 or moved < -1e-5 then
-        return relative + floor(moved * 1e6 + 0.5) / 1e6
+-- The function that gives this attribute of a packet.
+local function getter(pinfo, name)
+    local getters = part_of_class(pinfo, "__getters")
+    return type(getters) == "table" and rawget(getters, name) or function(other)
+        return other[name]
     end
-    return relative
 end
 
-local function pair_of(pinfo)
-    return pair(tostring(pinfo.src), whole(pinfo.src_port), tostring(pinfo.dst), whole(pinfo.dst_port))
+-- As the one above, for whole numbers.
+local function whole(pinfo, name)
+    local get = getter(pinfo, name)
+    return tointeger and function(other)
+        return tointeger(get(other))
+    end or get
 end
 
--- -- which dialect ---------------------------------------------------------------------------------------------------
+local function setter(columns)
+    return part_of_class(columns, "__newindex") or function(other, name, text)
+        other[name] = text
+    end
+end
+
+-- Makes the functions, once there is a packet to ask.
+function packet.learn(pinfo)
+    packet.number, packet.visited = whole(pinfo, "number"), getter(pinfo, "visited")
+    packet.is_quoted, packet.direction = getter(pinfo, "in_error_pkt"), getter(pinfo, "p2p_dir")
+    local columns, set = getter(pinfo, "cols"), setter(pinfo.cols)
+
+    function packet.show(other, protocol, info)
+        local both = columns(other)
+        set(both, "protocol", protocol)
+        set(both, "info", info)
+    end
+
+    local source, target = getter(pinfo, "src"), getter(pinfo, "dst")
+    local sport, dport = whole(pinfo, "src_port"), whole(pinfo, "dst_port")
+    local text = part_of_class(pinfo.src, "__tostring") or tostring
+
+    -- The two parties.
+    function packet.pair(other)
+        return pair(text(source(other)), sport(other), text(target(other)), dport(other))
+    end
+
+    local relative, absolute = getter(pinfo, "rel_ts"), getter(pinfo, "abs_ts")
+
+    -- In Wireshark: seconds since the first frame, also behind a time reference. Relative times are exact to
+    -- nanoseconds, absolute ones as doubles are not.
+    local function time_behind_references(other)
+        local seconds = relative(other)
+        local offset = absolute(other) - seconds
+        first_offset = first_offset or offset
+        local moved = offset - first_offset
+        if moved > 1e-5 or moved < -1e-5 then
+            return seconds + floor(moved * 1e6 + 0.5) / 1e6
+        end
+        return seconds
+    end
+    packet.time = has_gui and time_behind_references or relative
+end
+end)(shared)
+
+-- ==================== 86_choice.lua ================================================================================
+;(function(...)
+-- Which dialect a datagram is of, on a port that several use and on ports that none does.
+local ts = ...
+if not ts.proto then
+    return
+end
+local settings, results, evidence, decode = ts.settings, ts.results, ts.evidence, ts.decode
+local dialects, read = ts.dialects, ts.messages.read
+
+local choice = {}
+ts.choice = choice
 
 -- The dialect that decodes it without error and says most about it; how well the ports suit goes before all.
 local function best_of(candidates, data, length, from, to)
@@ -4343,7 +4385,7 @@ end
 local function by_port(from, to)
     local one, other = settings.by_port[to.port], settings.by_port[from.port]
     if not other or not one or one == other then
-        return one or other or ts.dialects
+        return one or other or dialects
     end
     local both = {}
     for _, list in ipairs({ one, other }) do
@@ -4356,15 +4398,11 @@ local function by_port(from, to)
     return both
 end
 
--- On a port that several dialects use: the one known for an endpoint if it decodes, else the one with most evidence.
-local function choose(data, length, from, to)
-    local known = to.dialect or from.dialect
-    if known and not read(known, data, length).error then
-        return known
-    end
+-- The one known for an endpoint does not decode it, or none is known: the one with most evidence.
+local function choose(data, length, from, to, known)
     local candidates = by_port(from, to)
     if not candidates[1] then
-        candidates = ts.dialects
+        candidates = dialects
     end
     if not candidates[2] then
         return candidates[1]
@@ -4376,17 +4414,83 @@ local function choose(data, length, from, to)
     return dialect or known or best_by_ports(candidates, from, to)
 end
 
--- The dialect of a frame: chosen once, the same on later passes.
-local function dialect_of(data, length, frame, ends)
+-- The dialect of a frame, and the message in it: chosen once, the same on later passes.
+function choice.by_ports(data, length, frame, ends)
     local place = results.dialect[frame]
-    if not place then
-        place = choose(data, length, ends.from, ends.to).place
-        results.dialect[frame] = place
+    local dialect = place and dialects[place]
+    if not dialect then
+        local from, to = ends.from, ends.to
+        dialect = to.dialect or from.dialect
+        if dialect then
+            local m = read(dialect, data, length)
+            if not m.error then
+                results.dialect[frame] = dialect.place
+                return dialect, m
+            end
+        end
+        dialect = choose(data, length, from, to, dialect)
+        results.dialect[frame] = dialect.place
     end
-    return ts.dialects[place]
+    return dialect, read(dialect, data, length)
 end
 
--- -- one datagram ----------------------------------------------------------------------------------------------------
+-- On other ports: only what is sure, or what decodes at an endpoint that was sure before; else nil.
+function choice.by_content(data, length, ends)
+    local from, to = ends.from, ends.to
+    local known = to.dialect or from.dialect
+    if not known or decode(known, data, length).error then
+        local bits
+        known, bits = best_of(settings.only and { settings.only } or dialects, data, length, from, to)
+        if not known or bits < evidence.ENOUGH then
+            return nil
+        end
+    end
+    from.dialect, to.dialect = known, known
+    return known
+end
+end)(shared)
+
+-- ==================== 88_places.lua ================================================================================
+;(function(...)
+-- Where a frame was captured, and which it is a copy of.
+--
+-- These fields need a tree. The one first pass that has none is that of `tshark -2` without a filter, where only the
+-- direction is known.
+local ts = ...
+if not ts.proto then
+    return
+end
+local copies, requests, packet = ts.copies, ts.requests, ts.packet
+
+local places = {}
+ts.places = places
+
+-- Tracking is what costs time: `-X lua_script1:tracking=off` does without, for captures of many millions.
+ts.is_tracking = ts.options.tracking ~= "off"
+
+local INTERFACES = 4294967296 -- and more there are not
+local NONE = -1
+
+local function field(name)
+    return ts.is_tracking and Field.new(name) or nil -- one field asked for makes Wireshark build all trees
+end
+
+local packet_type, interface_index = field("sll.pkttype"), field("sll.ifindex")
+local interface_id = field("frame.interface_id")
+local ip_id, fragment_id, ipv6_length = field("ip.id"), field("ipv6.fraghdr.ident"), field("ipv6.plen")
+
+local has_fields -- on the first pass: are there any to ask for?
+local has_places -- can the file hold copies? Only cooked captures and files with interfaces can
+
+function places.reset()
+    has_fields, has_places = nil, nil
+end
+
+local function look()
+    local place = packet_type() or interface_id()
+    has_fields = (place or ip_id() or ipv6_length()) ~= nil
+    has_places = place ~= nil or not has_fields
+end
 
 local function last_of(first, second, ...)
     if second then -- a tunnel has one for each packet inside the other
@@ -4395,36 +4499,70 @@ local function last_of(first, second, ...)
     return first and first.value
 end
 
-local function find_copy(data, frame, now, pinfo, ends)
-    local place
-    if has_tree then
-        local kind = packet_type()
-        local index = kind and interface_index() or interface_id()
-        place = (kind and kind.value or -1) * INTERFACES + (index and index.value or -1)
-    else
-        place = pinfo.p2p_dir
+local function place_of(pinfo)
+    if not has_fields then
+        return packet.direction(pinfo)
+    end
+    local kind = packet_type()
+    local index = kind and interface_index() or interface_id()
+    return (kind and kind.value or NONE) * INTERFACES + (index and index.value or NONE)
+end
+
+-- The frame of which this one is a copy, or nil.
+function places.copy_of(data, frame, now, pinfo, ends)
+    if has_places == nil then
+        look()
+    end
+    if not has_places then
+        return nil
     end
     local id = last_of(ip_id()) or last_of(fragment_id())
-    return copies.copy_of(ends.name .. requests.short(data), frame, now, place, id)
+    return copies.copy_of(ends.name .. requests.short(data), frame, now, place_of(pinfo), id)
+end
+end)(shared)
+
+-- ==================== 90_register.lua ==============================================================================
+;(function(...)
+-- Registration: the dissectors by port, by Decode As and by heuristics, and what they do with a datagram.
+local ts = ...
+if not ts.proto then
+    return
+end
+local proto, settings, results, tracking, statistics = ts.proto, ts.settings, ts.results, ts.tracking, ts.statistics
+local decode, read, display, info, experts_of = ts.decode, ts.messages.read, ts.display, ts.info, ts.experts_of
+local packet, places, choice, is_tracking = ts.packet, ts.places, ts.choice, ts.is_tracking
+local follow, copy_of, collect_in_time, has_gui = tracking.message, places.copy_of, ts.collect_in_time, gui_enabled()
+local raw, reported_len, by_ports = Tvb.raw, Tvb.reported_len, choice.by_ports
+
+local next_look = 0 -- at the garbage: a frame
+local pubsub -- the dissector of `proto`, known only once everything is registered
+local is_shown -- on a first pass without windows: does anybody ask for fields of ours? The same for all frames
+local number_of, is_visited, is_quoted, time_of, pair_of, show_line -- of a packet, see `learn`
+
+function proto.init()
+    is_shown, next_look = nil, 0
+    packet.reset()
+    places.reset()
+    tracking.reset()
+    statistics.reset()
+end
+
+local function learn(pinfo)
+    packet.learn(pinfo)
+    number_of, is_visited, is_quoted = packet.number, packet.visited, packet.is_quoted
+    time_of, pair_of, show_line = packet.time, packet.pair, packet.show
 end
 
 local function track(dialect, m, data, frame, pinfo, ends)
-    if pinfo.in_error_pkt then
-        return -- quoted inside an ICMP error: not a datagram
+    if is_quoted(pinfo) then
+        return -- inside an ICMP error: not a datagram
     end
-    local now = has_gui and time_of(pinfo) or pinfo.rel_ts
-    if has_tree == nil then
-        has_tree = frame_number() ~= nil
-        has_places = not has_tree or packet_type() ~= nil or interface_id() ~= nil
-    end
-    if has_places then
-        local copy = find_copy(data, frame, now, pinfo, ends)
-        if copy then
-            return results.mark("copy_of", frame, copy)
-        end
-    end
-    if not m.error then
-        tracking.message(dialect, m, frame, now, ends)
+    local now = time_of(pinfo)
+    local copy = copy_of(data, frame, now, pinfo, ends)
+    if copy then
+        results.mark("copy_of", frame, copy)
+    elseif not m.error then
+        follow(dialect, m, frame, now, ends)
     end
 end
 
@@ -4439,27 +4577,33 @@ local function is_wanted(root, visited)
 end
 
 local function dissect(tvb, pinfo, root, wanted)
-    collect_in_time()
-    local length = tvb:reported_len()
-    local data = length > 0 and tvb:raw() or ""
-    local frame, visited = whole(pinfo.number), pinfo.visited
+    if not number_of then
+        learn(pinfo)
+    end
+    local length = reported_len(tvb)
+    local data = length > 0 and raw(tvb) or ""
+    local frame, visited = number_of(pinfo), is_visited(pinfo)
+    if frame >= next_look then
+        next_look = collect_in_time(frame)
+    end
     local is_tracked, dialect = is_tracking and not visited, wanted or settings.only
     local ends = (is_tracked or not dialect) and pair_of(pinfo) -- writing addresses as text takes its time
-    if not dialect then
-        dialect = dialect_of(data, length, frame, ends)
+    local m
+    if dialect then
+        m = read(dialect, data, length)
+    else
+        dialect, m = by_ports(data, length, frame, ends)
     end
-    local m = read(dialect, data, length)
     if is_tracked then
         track(dialect, m, data, frame, pinfo, ends)
     end
-    local columns = pinfo.cols
-    columns.protocol = dialect.name
-    columns.info = ts.info(m, frame, visited)
+    local line, is_odd = info(m, frame, visited)
+    show_line(pinfo, dialect.name, line)
     if statistics.wanted then
         ends = ends or pair_of(pinfo)
         statistics.take(dialect, m, frame, ends.from.endpoint, ends.to.endpoint)
     end
-    local ids = ts.experts_of(m, frame, visited)
+    local ids = (is_odd or visited) and experts_of(m, frame, visited)
     if is_wanted(root, visited) then
         display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids)
     elseif ids then
@@ -4468,9 +4612,7 @@ local function dissect(tvb, pinfo, root, wanted)
     return #data
 end
 
-function proto.dissector(tvb, pinfo, root)
-    return dissect(tvb, pinfo, root)
-end
+proto.dissector = dissect
 
 pubsub = Dissector.get("pubsub")
 
@@ -4485,34 +4627,17 @@ for _, dialect in ipairs(ts.dialects) do
 end
 udp_ports:add_for_decode_as(proto)
 
--- On other ports: only what is sure, or what decodes at an endpoint that was sure before.
-local function recognise(tvb, pinfo)
-    local data, length = tvb:raw(), tvb:reported_len()
-    local ends = pair_of(pinfo)
-    local from, to = ends.from, ends.to
-    local known = to.dialect or from.dialect
-    if not known or decode(known, data, length).error then
-        local bits
-        known, bits = best_of(settings.only and { settings.only } or ts.dialects, data, length, from, to)
-        if not known or bits < evidence.ENOUGH then
-            return nil
-        end
-    end
-    from.dialect, to.dialect = known, known
-    return known
-end
-
+-- On other ports: what was not recognised at first is not recognised later.
 proto:register_heuristic("udp", function(tvb, pinfo, root)
     if tvb:len() == 0 or not settings.heuristics then
         return false
+    elseif not number_of then
+        learn(pinfo)
     end
-    local frame = whole(pinfo.number)
+    local frame = number_of(pinfo)
     local dialect = ts.dialects[results.dialect[frame]]
     if not dialect then
-        if pinfo.visited then
-            return false -- what was not recognised at first is not recognised later
-        end
-        dialect = recognise(tvb, pinfo)
+        dialect = not is_visited(pinfo) and choice.by_content(raw(tvb), reported_len(tvb), pair_of(pinfo))
         if not dialect then
             return false
         end

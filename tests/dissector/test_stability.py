@@ -91,8 +91,26 @@ def test_a_file_is_read_anew_without_the_last_ones_state(mixed: Path, tmp_path: 
     assert run_tshark(mixed, "-2", home=tmp_path / "home") == once
 
 
+def changed_script(path: Path, old: str, new: str) -> Path:
+    text = DISSECTOR.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+    return path
+
+
 def test_a_lua_error_would_be_noticed(mixed: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "broken.lua"
-    broken.write_text(DISSECTOR.read_text().replace("    local length = tvb:reported_len()\n", "    error()\n", 1))
+    broken = changed_script(tmp_path / "broken.lua", "    local length = reported_len(tvb)\n", "    error()\n")
     with pytest.raises(AssertionError):
         check(mixed, tmp_path / "home", script=broken)
+
+
+def test_a_wireshark_whose_classes_cannot_be_looked_into(mixed: Path, tmp_path: Path) -> None:
+    """The quick way to ask about a packet is not documented: without it the answers are the same."""
+    closed = changed_script(
+        tmp_path / "closed.lua",
+        "local function part_of_class(example, part)\n",
+        "local function getmetatable() end\n\nlocal function part_of_class(example, part)\n",
+    )
+    for options in ((), ("-2", "-V")):
+        usual = run_tshark(mixed, *options, home=tmp_path / "home")
+        assert run_tshark(mixed, *options, home=tmp_path / "home", script=closed) == usual

@@ -23,10 +23,13 @@ local COLUMNS = {
     "wants_no_ack", -- a request with the id 0
 }
 
+local link, kin, after, subscribed_in -- the columns of common values
+
 function results.reset()
     for _, column in ipairs(COLUMNS) do
         results[column] = {}
     end
+    link, kin, after, subscribed_in = results.link, results.kin, results.after, results.subscribed_in
 end
 
 results.reset()
@@ -34,8 +37,7 @@ results.reset()
 -- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is filled,
 -- and as few of them as will do: their length is what a garbage collection takes.
 function results.open(frame)
-    results.link[frame], results.kin[frame] = false, false
-    results.after[frame], results.subscribed_in[frame] = false, false
+    link[frame], kin[frame], after[frame], subscribed_in[frame] = false, false, false, false
 end
 
 -- Note something out of the ordinary.
@@ -45,21 +47,21 @@ end
 
 -- The publish that a frame forwards.
 function results.forward_of(frame)
-    local kin = results.kin[frame]
-    return kin and kin > 0 and kin or nil
+    local publish = kin[frame]
+    return publish and publish > 0 and publish or nil
 end
 
 -- How many forwards a publish should have by the subscriptions seen.
 function results.due(frame)
-    local kin = results.kin[frame]
-    return kin and kin <= 0 and -kin or nil
+    local due = kin[frame]
+    return due and due <= 0 and -due or nil
 end
 
 -- How many forwards a publish has.
 function results.fanout(publish)
-    local count, forward = 0, results.after[publish]
+    local count, forward = 0, after[publish]
     while forward do
-        count, forward = count + 1, results.after[forward]
+        count, forward = count + 1, after[forward]
     end
     return count
 end

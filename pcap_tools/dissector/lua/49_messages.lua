@@ -53,7 +53,7 @@ local function message_of(dialect, w, data)
         m.filter = w.filter
     end
     if w.error then
-        m.error, m.error_offset = w.error, w.error_offset
+        m.error, m.error_offset, m.is_odd = w.error, w.error_offset, true
         return m
     end
     if layout.broker_answers or layout.client_answers then
@@ -69,7 +69,7 @@ local function message_of(dialect, w, data)
     end
     local rules = dialect.topics
     if topic and rules.wildcards and PUBLISHES[layout.meaning] and topics.has_wildcard(rules, topic) then
-        m.has_wildcard = true
+        m.has_wildcard, m.is_odd = true, true
     end
     return m
 end

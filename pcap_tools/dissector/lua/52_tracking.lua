@@ -3,7 +3,7 @@ local ts = ...
 local results, copies, parties, acks, forwards = ts.results, ts.copies, ts.parties, ts.acks, ts.forwards
 local subscriptions, topics, numbers, requests = ts.subscriptions, ts.topics, ts.numbers, ts.requests
 local messages = ts.messages
-local TO, FROM = parties.TO, parties.FROM
+local TO, FROM, direction, open = parties.TO, parties.FROM, parties.direction, results.open
 
 local tracking = {}
 ts.tracking = tracking
@@ -179,7 +179,7 @@ local function on_forward(session, dialect, broker, m, frame, to)
 end
 
 local function on_ack(route, dialect, way, m, frame, now, from, to)
-    local broker = way == TO and receiving_broker(route, to) or sending_broker(route, from)
+    local broker = way == TO and receiving_broker(route, to) or (route.sending or sending_broker(route, from))
     local served = nil
     if dialect.forwards_first then
         served = broker.last_served
@@ -218,13 +218,14 @@ function tracking.message(dialect, m, frame, now, pair)
         route = route_of(pair, dialect)
     end
     local session, meaning = route.session, layout.meaning
-    results.open(frame)
-    local way = parties.direction(session.parties, dialect, layout, from, to)
+    open(frame)
+    local way = direction(session.parties, dialect, layout, from, to)
     if meaning == "ack" then
         return on_ack(route, dialect, way, m, frame, now, from, to)
     end
     local is_request = way == TO
-    local broker = is_request and receiving_broker(route, to) or sending_broker(route, from)
+    local broker = is_request and (route.receiving or receiving_broker(route, to))
+        or (route.sending or sending_broker(route, from))
     local asked, is_resend = nil, false
     if is_request and layout.broker_answers or not is_request and layout.client_answers then
         asked, is_resend = acks.request(route.asked, m, frame, now, is_request)

@@ -12,9 +12,9 @@ local GARBAGE = 0.7 -- kilobytes that a datagram leaves
 local WORTH = 1e-6 -- seconds of collecting a datagram
 local LEAST, GROWTH = 2048, 1.5 -- kilobytes of garbage; times the heap, before it is measured again
 local STEP = 10000 -- a collection in one go, not in small steps
-local LOOK_AFTER = 4096 -- datagrams
+local LOOK_AFTER = 4096 -- frames
 
-local seen, limit = 0, 4 * LEAST
+local limit = 4 * LEAST
 
 local function measure()
     local start = clock()
@@ -26,13 +26,10 @@ local function measure()
     limit = GROWTH * heap + spare
 end
 
--- To be called for each datagram.
-function ts.collect_in_time()
-    seen = seen + 1
-    if seen > LOOK_AFTER then
-        seen = 0
-        if collectgarbage("count") > limit then
-            measure()
-        end
+-- To be called now and then: gives the frame at which to call it again.
+function ts.collect_in_time(frame)
+    if collectgarbage("count") > limit then
+        measure()
     end
+    return frame + LOOK_AFTER
 end

@@ -126,26 +126,29 @@ local function about_past(m, frame)
     return past
 end
 
--- The line for a message. `later` is true once the whole capture was seen.
+-- The line for a message, and whether anything about it is out of the ordinary. `later` is true once the whole capture
+-- was seen.
 function ts.info(m, frame, later)
-    local line = m.line or line_of(m)
-    if results.marked[frame] or m.error then
+    local line, is_odd = m.line or line_of(m), m.is_odd or results.marked[frame]
+    if is_odd then
         line = line .. about_past(m, frame)
     end
     local meaning = m.layout.meaning
     if meaning == "ack" then
         local link = results.link[frame]
-        if link then
-            line = line .. (link == 0 and " [unsolicited]" or " [ACK to " .. text_of(link) .. "]")
+        if link == 0 then
+            return line .. " [unsolicited]", true
+        elseif link then
+            line = line .. " [ACK to " .. text_of(link) .. "]"
         end
     elseif meaning == "publish" or meaning == "deliver" then
         local kin = results.kin[frame]
         if not kin then
-            return line
+            return line, is_odd
         elseif kin > 0 then
-            return forward_line(line, kin)
+            return forward_line(line, kin), is_odd
         end
-        return line .. about_forwards(frame, -kin, later)
+        return line .. about_forwards(frame, -kin, later), is_odd
     end
-    return line
+    return line, is_odd
 end
