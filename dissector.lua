@@ -157,6 +157,31 @@ function numbers.text(value)
 end
 end)(shared)
 
+-- ==================== 11_remember.lua ==============================================================================
+;(function(...)
+-- A function of a text that remembers its answers: topics are few, and come again and again.
+local ts = ...
+
+local MOST, LONGEST = 1024, 256
+
+function ts.remember(answer)
+    local known, count = {}, 0
+    return function(text)
+        local found = known[text]
+        if found == nil then
+            found = answer(text) or false
+            if #text <= LONGEST then
+                if count >= MOST then
+                    known, count = {}, 0
+                end
+                known[text], count = found, count + 1
+            end
+        end
+        return found
+    end
+end
+end)(shared)
+
 -- ==================== 12_charsets.lua ==============================================================================
 ;(function(...)
 -- Is a text what its character set allows, and if not, from which byte on? The twin of pcap_tools/charsets.py.
@@ -1796,7 +1821,7 @@ end)(shared)
 ;(function(...)
 -- Makes the generated tables ready: readers as closures, sets instead of lists, layouts by first byte.
 local ts = ...
-local walk, charsets = ts.walk, ts.charsets
+local walk, charsets, remember = ts.walk, ts.charsets, ts.remember
 
 local NUMERIC = { uint = true, int = true, bits = true, digits = true }
 
@@ -1816,6 +1841,9 @@ local function prepare_step(step, index, layout)
     step.is_last = index == #layout.steps
     step.guards, step.guard, step.allowed = step.guard, set_of(step.guard), set_of(step.allowed)
     step.first_bad = step.charset and charsets.first_bad[step.charset]
+    if step.first_bad and (index == layout.topic or index == layout.filter) then
+        step.first_bad = remember(step.first_bad)
+    end
     step.may_open = step.span_length ~= nil
     step.read = walk.reader(step)
     local looked_at = step.guard or step.allowed or step.first_bad or step.counts or index == layout.last_guard
@@ -2769,7 +2797,7 @@ end)(shared)
 -- Publish/subscribe traffic repeats itself: a forward is its publish again, ACKs are all alike. Only the packet details
 -- need more, and decode anew.
 local ts = ...
-local decode, requests, topics = ts.decode, ts.requests, ts.topics
+local decode, requests, topics, remember = ts.decode, ts.requests, ts.topics, ts.remember
 local sub = string.sub
 
 local messages = {}
@@ -2777,6 +2805,14 @@ ts.messages = messages
 
 local MOST_KEPT, LONGEST_KEPT, LONG = 1024, 512, requests.LONG
 local NOTHING = { meaning = "nothing" } -- the layout of what was not recognised
+
+for _, dialect in ipairs(ts.dialects) do
+    if dialect.topics.wildcards then
+        dialect.has_wildcard = remember(function(topic)
+            return topics.has_wildcard(dialect.topics, topic)
+        end)
+    end
+end
 
 local kept, count
 local last_data, last_dialect, last_message -- a datagram is asked for twice, and most forwards follow at once
@@ -2833,8 +2869,7 @@ local function message_of(dialect, w, data)
         m.listens_on = value_of(w, layout.port_step)
         m.echo = layout.echo and requests.joined(w, layout.echo)
     end
-    local rules = dialect.topics
-    if topic and rules.wildcards and PUBLISHES[layout.meaning] and topics.has_wildcard(rules, topic) then
+    if topic and dialect.has_wildcard and PUBLISHES[layout.meaning] and dialect.has_wildcard(topic) then
         m.has_wildcard, m.is_odd = true, true
     end
     return m
@@ -3592,7 +3627,7 @@ function ts.shown(text)
         return format("\\x%02x", byte(char))
     end))
 end
-local shown = ts.shown
+local shown, shown_topic = ts.shown, ts.remember(ts.shown)
 
 -- Frame numbers come several times in a row and in order, and Lua takes its time to write a number: the thousands are
 -- kept, and what follows them comes from a table.
@@ -3649,9 +3684,9 @@ local function line_of(m)
     local line = m.layout.message or "?"
     local topic = m.topic or m.filter
     if topic and m.payload then -- the common case, in one go
-        line = line .. " " .. shown(topic) .. ' "' .. shown(m.payload) .. (m.retain and '" retained' or '"')
+        line = line .. " " .. shown_topic(topic) .. ' "' .. shown(m.payload) .. (m.retain and '" retained' or '"')
     else
-        line = line .. (topic and " " .. shown(topic) or "")
+        line = line .. (topic and " " .. shown_topic(topic) or "")
         line = line .. (m.payload and ' "' .. shown(m.payload) .. '"' or "") .. (m.retain and " retained" or "")
     end
     m.line = line

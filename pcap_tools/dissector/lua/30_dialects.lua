@@ -1,6 +1,6 @@
 -- Makes the generated tables ready: readers as closures, sets instead of lists, layouts by first byte.
 local ts = ...
-local walk, charsets = ts.walk, ts.charsets
+local walk, charsets, remember = ts.walk, ts.charsets, ts.remember
 
 local NUMERIC = { uint = true, int = true, bits = true, digits = true }
 
@@ -20,6 +20,9 @@ local function prepare_step(step, index, layout)
     step.is_last = index == #layout.steps
     step.guards, step.guard, step.allowed = step.guard, set_of(step.guard), set_of(step.allowed)
     step.first_bad = step.charset and charsets.first_bad[step.charset]
+    if step.first_bad and (index == layout.topic or index == layout.filter) then
+        step.first_bad = remember(step.first_bad)
+    end
     step.may_open = step.span_length ~= nil
     step.read = walk.reader(step)
     local looked_at = step.guard or step.allowed or step.first_bad or step.counts or index == layout.last_guard

@@ -3,7 +3,7 @@
 -- Publish/subscribe traffic repeats itself: a forward is its publish again, ACKs are all alike. Only the packet details
 -- need more, and decode anew.
 local ts = ...
-local decode, requests, topics = ts.decode, ts.requests, ts.topics
+local decode, requests, topics, remember = ts.decode, ts.requests, ts.topics, ts.remember
 local sub = string.sub
 
 local messages = {}
@@ -11,6 +11,14 @@ ts.messages = messages
 
 local MOST_KEPT, LONGEST_KEPT, LONG = 1024, 512, requests.LONG
 local NOTHING = { meaning = "nothing" } -- the layout of what was not recognised
+
+for _, dialect in ipairs(ts.dialects) do
+    if dialect.topics.wildcards then
+        dialect.has_wildcard = remember(function(topic)
+            return topics.has_wildcard(dialect.topics, topic)
+        end)
+    end
+end
 
 local kept, count
 local last_data, last_dialect, last_message -- a datagram is asked for twice, and most forwards follow at once
@@ -67,8 +75,7 @@ local function message_of(dialect, w, data)
         m.listens_on = value_of(w, layout.port_step)
         m.echo = layout.echo and requests.joined(w, layout.echo)
     end
-    local rules = dialect.topics
-    if topic and rules.wildcards and PUBLISHES[layout.meaning] and topics.has_wildcard(rules, topic) then
+    if topic and dialect.has_wildcard and PUBLISHES[layout.meaning] and dialect.has_wildcard(topic) then
         m.has_wildcard, m.is_odd = true, true
     end
     return m

@@ -44,7 +44,7 @@ function ts.shown(text)
         return format("\\x%02x", byte(char))
     end))
 end
-local shown = ts.shown
+local shown, shown_topic = ts.shown, ts.remember(ts.shown)
 
 -- Frame numbers come several times in a row and in order, and Lua takes its time to write a number: the thousands are
 -- kept, and what follows them comes from a table.
@@ -101,9 +101,9 @@ local function line_of(m)
     local line = m.layout.message or "?"
     local topic = m.topic or m.filter
     if topic and m.payload then -- the common case, in one go
-        line = line .. " " .. shown(topic) .. ' "' .. shown(m.payload) .. (m.retain and '" retained' or '"')
+        line = line .. " " .. shown_topic(topic) .. ' "' .. shown(m.payload) .. (m.retain and '" retained' or '"')
     else
-        line = line .. (topic and " " .. shown(topic) or "")
+        line = line .. (topic and " " .. shown_topic(topic) or "")
         line = line .. (m.payload and ' "' .. shown(m.payload) .. '"' or "") .. (m.retain and " retained" or "")
     end
     m.line = line
