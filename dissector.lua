@@ -275,7 +275,7 @@ end)(shared)
 --     layout, selected, padding, error, error_offset
 local ts = ...
 local numbers = ts.numbers
-local byte, find, sub, rep = string.byte, string.find, string.sub, string.rep
+local byte, find, sub, rep, floor = string.byte, string.find, string.sub, string.rep, math.floor
 
 local walk = {}
 ts.walk = walk
@@ -375,6 +375,15 @@ end
 
 local function reader_of_bits(step)
     local size, shift, bits, closes = step.size, step.shift, step.bits, step.closes_group
+    if size == 1 then
+        local unit, values = numbers.POWER[shift], numbers.POWER[bits]
+        return function(data, at, limit)
+            if at >= limit then
+                return nil, "incomplete", at
+            end
+            return floor(byte(data, at + 1) / unit) % values, closes and at + 1 or at, at, at + 1
+        end
+    end
     return function(data, at, limit)
         if size > limit - at then
             return nil, "incomplete", at
@@ -678,6 +687,19 @@ local function best_of_form(form, layouts, data, current, spare)
     return best, current
 end
 
+-- The same, but at first by the layouts that have this type, where one byte tells it.
+local function read_form(form, data, current, spare)
+    local typed = form.by_type and form.by_type[byte(data, form.type_at)]
+    if typed then
+        local w, free = best_of_form(form, typed, data, current, spare)
+        if w.selected or not form.untyped[2] then
+            return w, free
+        end
+        current, spare = w, free
+    end
+    return best_of_form(form, form.untyped or form.layouts, data, current, spare)
+end
+
 -- A form that selected a message goes before one that did not, then the greater offset, then the earlier form.
 local function got_further(w, best)
     if w.selected ~= best.selected then
@@ -692,8 +714,7 @@ local function decode_best(dialect, data)
     local best, current, spare = nil, pool[1], pool[2]
     for index = 1, #dialect.forms do
         local form = dialect.forms[index]
-        local layouts = form.by_first_byte and form.by_first_byte[byte(data, 1)] or form.layouts
-        local w, free = best_of_form(form, layouts, data, current, spare)
+        local w, free = read_form(form, data, current, spare)
         w.form = form
         if not w.error then
             return w
@@ -1819,7 +1840,7 @@ end)(shared)
 
 -- ==================== 30_dialects.lua ==============================================================================
 ;(function(...)
--- Makes the generated tables ready: readers as closures, sets instead of lists, layouts by first byte.
+-- Makes the generated tables ready: readers as closures, sets instead of lists, layouts by their type.
 local ts = ...
 local walk, charsets, remember = ts.walk, ts.charsets, ts.remember
 
@@ -1850,23 +1871,41 @@ local function prepare_step(step, index, layout)
     step.plain = not looked_at
 end
 
--- Where every layout is decided by its first byte: the ones worth trying for each value of it.
-local function by_first_byte(form)
-    for _, layout in ipairs(form.layouts) do
-        local first = layout.steps[1]
-        if first.kind ~= "uint" or first.size ~= 1 or not first.guard then
-            return nil
-        end
-    end
-    local found = {}
-    for value = 0, 255 do
-        local layouts = {}
+local FIXED = { uint = true, int = true, digits = true, magic = true }
+
+local function is_fixed(step)
+    return step and FIXED[step.kind] and not step.extent and not step.optional
+end
+
+-- Where one byte tells the layouts apart, behind steps of fixed size: the number of its step, its place, and whether
+-- all layouts that have another value there fail in the same way.
+local function type_step(form)
+    local at, fail_alike = 1, true
+    for index, step in ipairs(form.layouts[1].steps) do
         for _, layout in ipairs(form.layouts) do
-            if layout.steps[1].guard[value] then
-                layouts[#layouts + 1] = layout
+            local other = layout.steps[index]
+            if not is_fixed(other) or other.size ~= step.size or not other.guard ~= not step.guard then
+                return nil
             end
+            fail_alike = fail_alike and other.kind == step.kind and other.literal == step.literal
+            fail_alike = fail_alike and other.counts == step.counts and not other.span_length
         end
-        found[value] = layouts[1] and layouts or { form.layouts[1] }
+        if step.guard then
+            return step.kind == "uint" and step.size == 1 and index or nil, at, fail_alike
+        end
+        at = at + step.size
+    end
+    return nil
+end
+
+-- The layouts for each value of that byte; nil where none has it.
+local function by_type(form, index)
+    local found = {}
+    for _, layout in ipairs(form.layouts) do
+        for _, value in ipairs(layout.steps[index].guards) do
+            found[value] = found[value] or {}
+            table.insert(found[value], layout)
+        end
     end
     return found
 end
@@ -1882,7 +1921,11 @@ for place, dialect in ipairs(ts.dialects) do
                 layout.may_be_short = layout.may_be_short or step.optional or step.or_end
             end
         end
-        form.by_first_byte = by_first_byte(form)
+        local index, at, fail_alike = type_step(form)
+        if index then
+            form.by_type, form.type_at = by_type(form, index), at
+            form.untyped = fail_alike and { form.layouts[1] } or form.layouts
+        end
     end
 end
 end)(shared)
@@ -2234,55 +2277,68 @@ for _, dialect in ipairs(ts.dialects) do
     end
 end
 
-local known_parties, known_pairs, pair_count
+local hosts -- by address: by port the party there, and by another address the pair seen last with it
+local pair_count
 
 function parties.reset()
-    known_parties, known_pairs, pair_count = {}, {}, 0
+    hosts, pair_count = {}, 0
 end
 
 parties.reset()
 
--- The one table for an address and port: { address, port, endpoint }.
-local function at(address, port)
-    local by_port = known_parties[address]
-    if not by_port then
-        by_port = {}
-        known_parties[address] = by_port
+local function host_at(address)
+    local host = hosts[address]
+    if not host then
+        host = {}
+        hosts[address] = host
     end
-    local party = by_port[port]
+    return host
+end
+
+-- The one table for an address and port: { address, port, endpoint }.
+local function party_at(address, port)
+    local host = host_at(address)
+    local party = host[port]
     if not party then
         party = { address = address, port = port, endpoint = address .. ":" .. port, pairs = {} }
-        by_port[port] = party
+        host[port] = party
     end
     return party
 end
 
-local function other_pair(by_target, source, sport, target, dport)
-    local from, to = at(source, sport), at(target, dport)
+local function other_pair(source, sport, target, dport)
+    local from, to = party_at(source, sport), party_at(target, dport)
     local pair = from.pairs[to]
     if not pair then
         pair_count = pair_count + 1
-        pair = { sport = sport, dport = dport, from = from, to = to, route = false, routes = {} }
-        pair.name = pair_count .. ":" -- unlike any other's
+        pair = { number = pair_count, sport = sport, dport = dport, from = from, to = to, route = false }
         from.pairs[to] = pair
     end
-    by_target[target] = pair
+    hosts[source][target] = pair
     return pair
 end
 
 -- The one table for two parties, in this direction: { from, to }, and what tracking keeps of them. Found by the two
 -- addresses alone where the ports are the last ones seen between them, which they mostly are.
 function parties.pair(source, sport, target, dport)
-    local by_target = known_pairs[source]
-    if not by_target then
-        by_target = {}
-        known_pairs[source] = by_target
-    end
-    local pair = by_target[target]
+    local host = hosts[source]
+    local pair = host and host[target]
     if pair and pair.sport == sport and pair.dport == dport then
         return pair
     end
-    return other_pair(by_target, source, sport, target, dport)
+    return other_pair(source, sport, target, dport)
+end
+
+-- The same two in the other direction.
+function parties.reverse(pair)
+    local from, to = pair.from, pair.to
+    return parties.pair(to.address, to.port, from.address, from.port)
+end
+
+-- A text for a pair, unlike any other's.
+function parties.name(pair)
+    pair.name = pair.name or pair.number .. ":"
+    return pair.name
 end
 
 -- `brokers` counts the evidence for each party, `hosts` for each address.
@@ -2349,6 +2405,124 @@ function parties.direction(known, dialect, layout, from, to)
         return FROM
     end
     return by_ports(dialect, from.port, to.port) or (layout.meaning == "ack" and FROM or TO)
+end
+end)(shared)
+
+-- ==================== 45_queues.lua ================================================================================
+;(function(...)
+-- The requests of one party to another that wait for an ACK, from the oldest to the newest.
+--
+-- queue[first] to queue[last] hold them, and between them some that are done; no more of these than of the others, so
+-- that looking through a queue takes as long as it is full, whatever it has seen.
+local ts = ...
+
+local queues = {}
+ts.queues = queues
+
+local MOST = 512 -- waiting; then the oldest is given up
+local FEW = 16 -- these are looked through, of more it is known by a table where each one is
+local SLACK = 4
+
+function queues.new()
+    return { first = 1, last = 0, size = 0, same = false, answered = false }
+end
+
+local function key_of(m)
+    return m.layout.message .. "\0" .. m.identity
+end
+
+local function is_same(request, m)
+    local other = request.m
+    return not request.done and other.identity == m.identity and other.layout.message == m.layout.message
+end
+
+-- The waiting request of which this message is a resend, or nil.
+function queues.find(queue, m)
+    if queue.same then
+        return queue.same[key_of(m)]
+    end
+    for place = queue.last, queue.first, -1 do
+        if is_same(queue[place], m) then
+            return queue[place]
+        end
+    end
+    return nil
+end
+
+local function note_all(queue)
+    local same = {}
+    for place = queue.first, queue.last do
+        local request = queue[place]
+        if not request.done then
+            same[key_of(request.m)] = request
+        end
+    end
+    queue.same = same
+end
+
+function queues.add(queue, request)
+    local last, size = queue.last + 1, queue.size + 1
+    queue[last], queue.last, queue.size = request, last, size
+    if queue.same then
+        queue.same[key_of(request.m)] = request
+    elseif size > FEW then
+        note_all(queue)
+    end
+    if size > MOST then
+        queues.drop(queue, queue[queue.first])
+    end
+end
+
+-- All to the front.
+local function close_ranks(queue)
+    local kept = 0
+    for place = queue.first, queue.last do
+        local request = queue[place]
+        if not request.done then
+            kept = kept + 1
+            queue[kept] = request
+        end
+    end
+    for place = kept + 1, queue.last do
+        queue[place] = false
+    end
+    queue.first, queue.last = 1, kept
+end
+
+-- It waits no more.
+function queues.drop(queue, request)
+    local first, size, same = queue.first, queue.size - 1, queue.same
+    request.done, queue.size = true, size
+    if same then
+        local key = key_of(request.m)
+        if same[key] == request then
+            same[key] = nil
+        end
+        queue.same = size > 0 and same
+    end
+    if queue[first] == request then
+        queue[first], first = false, first + 1
+        queue.first = first
+    end
+    if queue.last > 2 * size + SLACK or size == 0 then
+        close_ranks(queue)
+    end
+end
+
+-- It waits again, as the oldest.
+function queues.restore(queue, request)
+    if queue.first == 1 then
+        for place = queue.last, 1, -1 do
+            queue[place + 1] = queue[place]
+        end
+        queue.first, queue.last = 2, queue.last + 1
+    end
+    local first = queue.first - 1
+    queue[first], queue.first, queue.size = request, first, queue.size + 1
+    request.done = false
+    if queue.same then
+        queue.same[key_of(request.m)] = request
+    end
 end
 end)(shared)
 
@@ -2569,70 +2743,23 @@ end)(shared)
 ;(function(...)
 -- Which ACK answers which request.
 --
--- One queue of outstanding requests for each (requester, responder). An ACK with an id, an echo or a nested copy finds
+-- Each party has a queue of requests to each other one. An ACK with an id, an echo or a nested copy finds
 -- its request by that. One without answers the oldest request that its anchors allow: a broker sends the forwards and
 -- the ACK of one request in the dialect's fixed order, so the forwards around an ACK say whose it is.
 --
 -- Quality of a match: exact (one outstanding, sent once), anchored (several, the forwards decide), resent (sent more
 -- than once: which send was answered is unknown), queued (several, by order only), none (nothing outstanding).
 local ts = ...
-local results = ts.results
+local results, queues = ts.results, ts.queues
 local find = string.find
 
 local acks = {}
 ts.acks = acks
 
-local MOST_OUTSTANDING = 512
-local MOST_STALE = 256
-
--- The queue of what `from` asked of `to`.
-function acks.queue(queues, from, to)
-    local by_responder = queues[from]
-    if not by_responder then
-        by_responder = {}
-        queues[from] = by_responder
-    end
-    local queue = by_responder[to]
-    if not queue then
-        queue = { first = 1, last = 0, size = 0, same = {}, stale = 0, answered = false }
-        by_responder[to] = queue
-    end
-    return queue
-end
-
--- Entries are not taken out of `same` one by one: a Lua table whose keys come and go is rebuilt at every new key.
-local function forget_stale(queue)
-    local same = {}
-    for place = queue.first, queue.last do
-        local request = queue[place]
-        if not request.done then
-            same[request.m.identity] = request
-        end
-    end
-    queue.same, queue.stale = same, 0
-end
-
-local function drop(queue, request)
-    request.done = true
-    queue.size, queue.stale = queue.size - 1, queue.stale + 1
-    local first, last = queue.first, queue.last
-    while first <= last and queue[first].done do
-        queue[first] = false
-        first = first + 1
-    end
-    if first > last then
-        first, queue.last = 1, 0 -- empty: the same places again
-    end
-    queue.first = first
-    if queue.stale > MOST_STALE then
-        forget_stale(queue)
-    end
-end
-
 -- A request is sent: its record, and whether this is a resend of it. The record also serves as that of a publish.
 function acks.request(queue, m, frame, now, may_resend)
-    local before = may_resend and queue.same[m.identity]
-    if before and not before.done and before.m.layout.message == m.layout.message then
+    local before = may_resend and queue.size > 0 and queues.find(queue, m)
+    if before then
         before.sends, before.last_frame = before.sends + 1, frame
         results.mark("resend_of", frame, before.frame)
         if m.bytes ~= before.m.bytes then
@@ -2661,13 +2788,7 @@ function acks.request(queue, m, frame, now, may_resend)
     if m.id == 0 then
         results.wants_no_ack[frame] = true
     end
-    local last = queue.last + 1
-    queue.last, queue.size = last, queue.size + 1
-    queue[last] = request
-    queue.same[m.identity] = request
-    if queue.size > MOST_OUTSTANDING then
-        drop(queue, queue[queue.first])
-    end
+    queues.add(queue, request)
     return request, false
 end
 
@@ -2688,7 +2809,7 @@ end
 
 local function settle(request, frame, now, quality)
     request.acks = request.acks + 1
-    request.queue.answered = request
+    request.queue.answered = request.sends > request.acks and request
     results.link[frame], results.after[frame] = request.frame, now - request.time
     if quality ~= "exact" then
         results.quality[frame] = quality
@@ -2742,7 +2863,7 @@ function acks.answer(queue, ack, frame, now, last_served)
     local chosen, is_ambiguous = candidates(queue, ack)
     if not chosen then
         local last = queue.answered
-        if last and last.sends > last.acks and fits(ack, last) then -- one more ACK to a resend
+        if last and fits(ack, last) then -- one more ACK to a resend
             settle(last, frame, now, "resent")
             return last
         end
@@ -2759,7 +2880,7 @@ function acks.answer(queue, ack, frame, now, last_served)
     end
     settle(chosen, frame, now, quality)
     chosen.ack_frame, chosen.ack_at = frame, now
-    drop(queue, chosen)
+    queues.drop(queue, chosen)
     return chosen
 end
 
@@ -2775,15 +2896,9 @@ function acks.correct(guess, served)
         return
     end
     local queue, frame, now = guess.queue, guess.ack_frame, guess.ack_at
-    drop(queue, served)
-    guess.done, guess.acks = false, 0
-    queue.first = queue.first - 1 -- back to its place as the oldest
-    queue[queue.first] = guess
-    if queue.first > queue.last then
-        queue.last = queue.first
-    end
-    queue.size = queue.size + 1
-    queue.same[guess.m.identity] = guess
+    queues.drop(queue, served)
+    queues.restore(queue, guess)
+    guess.acks = 0
     results.link[guess.frame] = 0
     settle(served, frame, now, "anchored")
     served.ack_frame, served.ack_at = frame, now
@@ -3039,7 +3154,7 @@ end)(shared)
 local ts = ...
 local results, copies, parties, acks, forwards = ts.results, ts.copies, ts.parties, ts.acks, ts.forwards
 local subscriptions, topics, numbers, requests = ts.subscriptions, ts.topics, ts.numbers, ts.requests
-local messages = ts.messages
+local messages, queues = ts.messages, ts.queues
 local TO, FROM, direction, open = parties.TO, parties.FROM, parties.direction, results.open
 
 local tracking = {}
@@ -3094,7 +3209,7 @@ tracking.reset()
 local function session_of(dialect)
     local session = sessions[dialect]
     if not session then
-        session = { parties = parties.new(), queues = {}, brokers = {}, names = {} }
+        session = { parties = parties.new(), brokers = {}, names = {} }
         sessions[dialect] = session
     end
     return session
@@ -3111,23 +3226,35 @@ local function broker_of(session, dialect, party)
     return broker
 end
 
+local function add_route(pair, dialect, asked, owed)
+    pair.route = {
+        dialect = dialect,
+        session = session_of(dialect),
+        asked = asked, -- what `from` asked of `to`
+        owed = owed, -- and the other way round
+        receiving = false, -- the broker where it is `to`, once it was
+        sending = false,
+        other = pair.route, -- of another dialect
+    }
+end
+
 -- All that tracking needs for messages of a dialect from one party to another, looked up once.
 local function route_of(pair, dialect)
-    local route = pair.routes[dialect]
-    if not route then
-        local session, from, to = session_of(dialect), pair.from, pair.to
-        route = {
-            dialect = dialect,
-            session = session,
-            asked = acks.queue(session.queues, from, to), -- what `from` asked of `to`
-            owed = acks.queue(session.queues, to, from),
-            receiving = false, -- the broker where it is `to`, once it was
-            sending = false,
-        }
-        pair.routes[dialect] = route
+    local route = pair.route
+    while route and route.dialect ~= dialect do
+        route = route.other
     end
-    pair.route = route
-    return route
+    if route then
+        return route
+    end
+    local back, asked, owed = parties.reverse(pair), queues.new(), queues.new()
+    if back == pair then -- a party that talks to itself
+        owed = asked
+    else
+        add_route(back, dialect, owed, asked)
+    end
+    add_route(pair, dialect, asked, owed)
+    return pair.route
 end
 
 local function receiving_broker(route, party)
@@ -4495,7 +4622,7 @@ local ts = ...
 if not ts.proto then
     return
 end
-local copies, requests, packet = ts.copies, ts.requests, ts.packet
+local copies, requests, packet, name_of = ts.copies, ts.requests, ts.packet, ts.parties.name
 
 local places = {}
 ts.places = places
@@ -4552,7 +4679,7 @@ function places.copy_of(data, frame, now, pinfo, ends)
         return nil
     end
     local id = last_of(ip_id()) or last_of(fragment_id())
-    return copies.copy_of(ends.name .. requests.short(data), frame, now, place_of(pinfo), id)
+    return copies.copy_of(name_of(ends) .. requests.short(data), frame, now, place_of(pinfo), id)
 end
 end)(shared)
 

@@ -8,7 +8,7 @@
 --     layout, selected, padding, error, error_offset
 local ts = ...
 local numbers = ts.numbers
-local byte, find, sub, rep = string.byte, string.find, string.sub, string.rep
+local byte, find, sub, rep, floor = string.byte, string.find, string.sub, string.rep, math.floor
 
 local walk = {}
 ts.walk = walk
@@ -108,6 +108,15 @@ end
 
 local function reader_of_bits(step)
     local size, shift, bits, closes = step.size, step.shift, step.bits, step.closes_group
+    if size == 1 then
+        local unit, values = numbers.POWER[shift], numbers.POWER[bits]
+        return function(data, at, limit)
+            if at >= limit then
+                return nil, "incomplete", at
+            end
+            return floor(byte(data, at + 1) / unit) % values, closes and at + 1 or at, at, at + 1
+        end
+    end
     return function(data, at, limit)
         if size > limit - at then
             return nil, "incomplete", at

@@ -25,6 +25,19 @@ local function best_of_form(form, layouts, data, current, spare)
     return best, current
 end
 
+-- The same, but at first by the layouts that have this type, where one byte tells it.
+local function read_form(form, data, current, spare)
+    local typed = form.by_type and form.by_type[byte(data, form.type_at)]
+    if typed then
+        local w, free = best_of_form(form, typed, data, current, spare)
+        if w.selected or not form.untyped[2] then
+            return w, free
+        end
+        current, spare = w, free
+    end
+    return best_of_form(form, form.untyped or form.layouts, data, current, spare)
+end
+
 -- A form that selected a message goes before one that did not, then the greater offset, then the earlier form.
 local function got_further(w, best)
     if w.selected ~= best.selected then
@@ -39,8 +52,7 @@ local function decode_best(dialect, data)
     local best, current, spare = nil, pool[1], pool[2]
     for index = 1, #dialect.forms do
         local form = dialect.forms[index]
-        local layouts = form.by_first_byte and form.by_first_byte[byte(data, 1)] or form.layouts
-        local w, free = best_of_form(form, layouts, data, current, spare)
+        local w, free = read_form(form, data, current, spare)
         w.form = form
         if not w.error then
             return w

@@ -1,4 +1,4 @@
--- Makes the generated tables ready: readers as closures, sets instead of lists, layouts by first byte.
+-- Makes the generated tables ready: readers as closures, sets instead of lists, layouts by their type.
 local ts = ...
 local walk, charsets, remember = ts.walk, ts.charsets, ts.remember
 
@@ -29,23 +29,41 @@ local function prepare_step(step, index, layout)
     step.plain = not looked_at
 end
 
--- Where every layout is decided by its first byte: the ones worth trying for each value of it.
-local function by_first_byte(form)
-    for _, layout in ipairs(form.layouts) do
-        local first = layout.steps[1]
-        if first.kind ~= "uint" or first.size ~= 1 or not first.guard then
-            return nil
-        end
-    end
-    local found = {}
-    for value = 0, 255 do
-        local layouts = {}
+local FIXED = { uint = true, int = true, digits = true, magic = true }
+
+local function is_fixed(step)
+    return step and FIXED[step.kind] and not step.extent and not step.optional
+end
+
+-- Where one byte tells the layouts apart, behind steps of fixed size: the number of its step, its place, and whether
+-- all layouts that have another value there fail in the same way.
+local function type_step(form)
+    local at, fail_alike = 1, true
+    for index, step in ipairs(form.layouts[1].steps) do
         for _, layout in ipairs(form.layouts) do
-            if layout.steps[1].guard[value] then
-                layouts[#layouts + 1] = layout
+            local other = layout.steps[index]
+            if not is_fixed(other) or other.size ~= step.size or not other.guard ~= not step.guard then
+                return nil
             end
+            fail_alike = fail_alike and other.kind == step.kind and other.literal == step.literal
+            fail_alike = fail_alike and other.counts == step.counts and not other.span_length
         end
-        found[value] = layouts[1] and layouts or { form.layouts[1] }
+        if step.guard then
+            return step.kind == "uint" and step.size == 1 and index or nil, at, fail_alike
+        end
+        at = at + step.size
+    end
+    return nil
+end
+
+-- The layouts for each value of that byte; nil where none has it.
+local function by_type(form, index)
+    local found = {}
+    for _, layout in ipairs(form.layouts) do
+        for _, value in ipairs(layout.steps[index].guards) do
+            found[value] = found[value] or {}
+            table.insert(found[value], layout)
+        end
     end
     return found
 end
@@ -61,6 +79,10 @@ for place, dialect in ipairs(ts.dialects) do
                 layout.may_be_short = layout.may_be_short or step.optional or step.or_end
             end
         end
-        form.by_first_byte = by_first_byte(form)
+        local index, at, fail_alike = type_step(form)
+        if index then
+            form.by_type, form.type_at = by_type(form, index), at
+            form.untyped = fail_alike and { form.layouts[1] } or form.layouts
+        end
     end
 end

@@ -17,55 +17,68 @@ for _, dialect in ipairs(ts.dialects) do
     end
 end
 
-local known_parties, known_pairs, pair_count
+local hosts -- by address: by port the party there, and by another address the pair seen last with it
+local pair_count
 
 function parties.reset()
-    known_parties, known_pairs, pair_count = {}, {}, 0
+    hosts, pair_count = {}, 0
 end
 
 parties.reset()
 
--- The one table for an address and port: { address, port, endpoint }.
-local function at(address, port)
-    local by_port = known_parties[address]
-    if not by_port then
-        by_port = {}
-        known_parties[address] = by_port
+local function host_at(address)
+    local host = hosts[address]
+    if not host then
+        host = {}
+        hosts[address] = host
     end
-    local party = by_port[port]
+    return host
+end
+
+-- The one table for an address and port: { address, port, endpoint }.
+local function party_at(address, port)
+    local host = host_at(address)
+    local party = host[port]
     if not party then
         party = { address = address, port = port, endpoint = address .. ":" .. port, pairs = {} }
-        by_port[port] = party
+        host[port] = party
     end
     return party
 end
 
-local function other_pair(by_target, source, sport, target, dport)
-    local from, to = at(source, sport), at(target, dport)
+local function other_pair(source, sport, target, dport)
+    local from, to = party_at(source, sport), party_at(target, dport)
     local pair = from.pairs[to]
     if not pair then
         pair_count = pair_count + 1
-        pair = { sport = sport, dport = dport, from = from, to = to, route = false, routes = {} }
-        pair.name = pair_count .. ":" -- unlike any other's
+        pair = { number = pair_count, sport = sport, dport = dport, from = from, to = to, route = false }
         from.pairs[to] = pair
     end
-    by_target[target] = pair
+    hosts[source][target] = pair
     return pair
 end
 
 -- The one table for two parties, in this direction: { from, to }, and what tracking keeps of them. Found by the two
 -- addresses alone where the ports are the last ones seen between them, which they mostly are.
 function parties.pair(source, sport, target, dport)
-    local by_target = known_pairs[source]
-    if not by_target then
-        by_target = {}
-        known_pairs[source] = by_target
-    end
-    local pair = by_target[target]
+    local host = hosts[source]
+    local pair = host and host[target]
     if pair and pair.sport == sport and pair.dport == dport then
         return pair
     end
-    return other_pair(by_target, source, sport, target, dport)
+    return other_pair(source, sport, target, dport)
+end
+
+-- The same two in the other direction.
+function parties.reverse(pair)
+    local from, to = pair.from, pair.to
+    return parties.pair(to.address, to.port, from.address, from.port)
+end
+
+-- A text for a pair, unlike any other's.
+function parties.name(pair)
+    pair.name = pair.name or pair.number .. ":"
+    return pair.name
 end
 
 -- `brokers` counts the evidence for each party, `hosts` for each address.

@@ -1,69 +1,22 @@
 -- Which ACK answers which request.
 --
--- One queue of outstanding requests for each (requester, responder). An ACK with an id, an echo or a nested copy finds
+-- Each party has a queue of requests to each other one. An ACK with an id, an echo or a nested copy finds
 -- its request by that. One without answers the oldest request that its anchors allow: a broker sends the forwards and
 -- the ACK of one request in the dialect's fixed order, so the forwards around an ACK say whose it is.
 --
 -- Quality of a match: exact (one outstanding, sent once), anchored (several, the forwards decide), resent (sent more
 -- than once: which send was answered is unknown), queued (several, by order only), none (nothing outstanding).
 local ts = ...
-local results = ts.results
+local results, queues = ts.results, ts.queues
 local find = string.find
 
 local acks = {}
 ts.acks = acks
 
-local MOST_OUTSTANDING = 512
-local MOST_STALE = 256
-
--- The queue of what `from` asked of `to`.
-function acks.queue(queues, from, to)
-    local by_responder = queues[from]
-    if not by_responder then
-        by_responder = {}
-        queues[from] = by_responder
-    end
-    local queue = by_responder[to]
-    if not queue then
-        queue = { first = 1, last = 0, size = 0, same = {}, stale = 0, answered = false }
-        by_responder[to] = queue
-    end
-    return queue
-end
-
--- Entries are not taken out of `same` one by one: a Lua table whose keys come and go is rebuilt at every new key.
-local function forget_stale(queue)
-    local same = {}
-    for place = queue.first, queue.last do
-        local request = queue[place]
-        if not request.done then
-            same[request.m.identity] = request
-        end
-    end
-    queue.same, queue.stale = same, 0
-end
-
-local function drop(queue, request)
-    request.done = true
-    queue.size, queue.stale = queue.size - 1, queue.stale + 1
-    local first, last = queue.first, queue.last
-    while first <= last and queue[first].done do
-        queue[first] = false
-        first = first + 1
-    end
-    if first > last then
-        first, queue.last = 1, 0 -- empty: the same places again
-    end
-    queue.first = first
-    if queue.stale > MOST_STALE then
-        forget_stale(queue)
-    end
-end
-
 -- A request is sent: its record, and whether this is a resend of it. The record also serves as that of a publish.
 function acks.request(queue, m, frame, now, may_resend)
-    local before = may_resend and queue.same[m.identity]
-    if before and not before.done and before.m.layout.message == m.layout.message then
+    local before = may_resend and queue.size > 0 and queues.find(queue, m)
+    if before then
         before.sends, before.last_frame = before.sends + 1, frame
         results.mark("resend_of", frame, before.frame)
         if m.bytes ~= before.m.bytes then
@@ -92,13 +45,7 @@ function acks.request(queue, m, frame, now, may_resend)
     if m.id == 0 then
         results.wants_no_ack[frame] = true
     end
-    local last = queue.last + 1
-    queue.last, queue.size = last, queue.size + 1
-    queue[last] = request
-    queue.same[m.identity] = request
-    if queue.size > MOST_OUTSTANDING then
-        drop(queue, queue[queue.first])
-    end
+    queues.add(queue, request)
     return request, false
 end
 
@@ -119,7 +66,7 @@ end
 
 local function settle(request, frame, now, quality)
     request.acks = request.acks + 1
-    request.queue.answered = request
+    request.queue.answered = request.sends > request.acks and request
     results.link[frame], results.after[frame] = request.frame, now - request.time
     if quality ~= "exact" then
         results.quality[frame] = quality
@@ -173,7 +120,7 @@ function acks.answer(queue, ack, frame, now, last_served)
     local chosen, is_ambiguous = candidates(queue, ack)
     if not chosen then
         local last = queue.answered
-        if last and last.sends > last.acks and fits(ack, last) then -- one more ACK to a resend
+        if last and fits(ack, last) then -- one more ACK to a resend
             settle(last, frame, now, "resent")
             return last
         end
@@ -190,7 +137,7 @@ function acks.answer(queue, ack, frame, now, last_served)
     end
     settle(chosen, frame, now, quality)
     chosen.ack_frame, chosen.ack_at = frame, now
-    drop(queue, chosen)
+    queues.drop(queue, chosen)
     return chosen
 end
 
@@ -206,15 +153,9 @@ function acks.correct(guess, served)
         return
     end
     local queue, frame, now = guess.queue, guess.ack_frame, guess.ack_at
-    drop(queue, served)
-    guess.done, guess.acks = false, 0
-    queue.first = queue.first - 1 -- back to its place as the oldest
-    queue[queue.first] = guess
-    if queue.first > queue.last then
-        queue.last = queue.first
-    end
-    queue.size = queue.size + 1
-    queue.same[guess.m.identity] = guess
+    queues.drop(queue, served)
+    queues.restore(queue, guess)
+    guess.acks = 0
     results.link[guess.frame] = 0
     settle(served, frame, now, "anchored")
     served.ack_frame, served.ack_at = frame, now

@@ -2,7 +2,7 @@
 local ts = ...
 local results, copies, parties, acks, forwards = ts.results, ts.copies, ts.parties, ts.acks, ts.forwards
 local subscriptions, topics, numbers, requests = ts.subscriptions, ts.topics, ts.numbers, ts.requests
-local messages = ts.messages
+local messages, queues = ts.messages, ts.queues
 local TO, FROM, direction, open = parties.TO, parties.FROM, parties.direction, results.open
 
 local tracking = {}
@@ -57,7 +57,7 @@ tracking.reset()
 local function session_of(dialect)
     local session = sessions[dialect]
     if not session then
-        session = { parties = parties.new(), queues = {}, brokers = {}, names = {} }
+        session = { parties = parties.new(), brokers = {}, names = {} }
         sessions[dialect] = session
     end
     return session
@@ -74,23 +74,35 @@ local function broker_of(session, dialect, party)
     return broker
 end
 
+local function add_route(pair, dialect, asked, owed)
+    pair.route = {
+        dialect = dialect,
+        session = session_of(dialect),
+        asked = asked, -- what `from` asked of `to`
+        owed = owed, -- and the other way round
+        receiving = false, -- the broker where it is `to`, once it was
+        sending = false,
+        other = pair.route, -- of another dialect
+    }
+end
+
 -- All that tracking needs for messages of a dialect from one party to another, looked up once.
 local function route_of(pair, dialect)
-    local route = pair.routes[dialect]
-    if not route then
-        local session, from, to = session_of(dialect), pair.from, pair.to
-        route = {
-            dialect = dialect,
-            session = session,
-            asked = acks.queue(session.queues, from, to), -- what `from` asked of `to`
-            owed = acks.queue(session.queues, to, from),
-            receiving = false, -- the broker where it is `to`, once it was
-            sending = false,
-        }
-        pair.routes[dialect] = route
+    local route = pair.route
+    while route and route.dialect ~= dialect do
+        route = route.other
     end
-    pair.route = route
-    return route
+    if route then
+        return route
+    end
+    local back, asked, owed = parties.reverse(pair), queues.new(), queues.new()
+    if back == pair then -- a party that talks to itself
+        owed = asked
+    else
+        add_route(back, dialect, owed, asked)
+    end
+    add_route(pair, dialect, asked, owed)
+    return pair.route
 end
 
 local function receiving_broker(route, party)

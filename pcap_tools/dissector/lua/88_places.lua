@@ -6,7 +6,7 @@ local ts = ...
 if not ts.proto then
     return
 end
-local copies, requests, packet = ts.copies, ts.requests, ts.packet
+local copies, requests, packet, name_of = ts.copies, ts.requests, ts.packet, ts.parties.name
 
 local places = {}
 ts.places = places
@@ -63,5 +63,5 @@ function places.copy_of(data, frame, now, pinfo, ends)
         return nil
     end
     local id = last_of(ip_id()) or last_of(fragment_id())
-    return copies.copy_of(ends.name .. requests.short(data), frame, now, place_of(pinfo), id)
+    return copies.copy_of(name_of(ends) .. requests.short(data), frame, now, place_of(pinfo), id)
 end
