@@ -301,6 +301,36 @@ def test_acks_by_message_id(tmp_path: Path) -> None:
     assert experts_of(seen, 6) == set()
 
 
+def test_a_topic_number_keeps_its_name_behind_an_ack_that_repeats_the_number(tmp_path: Path) -> None:
+    publisher, subscriber, gateway = ("10.0.0.1", 40000), ("10.0.0.3", 40001), ("10.0.0.2", 1883)
+
+    def message(kind: int, body: bytes) -> bytes:
+        return pack("BB", len(body) + 2, kind) + body
+
+    def publish(topic_id: int, message_id: int) -> bytes:
+        return message(0x0C, pack(">BHH", 0x20, topic_id, message_id) + b"on%d" % (message_id % 10))
+
+    def puback(topic_id: int, message_id: int) -> bytes:
+        return message(0x0D, pack(">HHB", topic_id, message_id, 0))
+
+    talk = [
+        (0.0, subscriber, gateway, message(0x12, b"\0" + pack(">H", 1) + b"home/x")),
+        (0.1, gateway, subscriber, message(0x13, b"\0" + pack(">HHB", 9, 1, 0))),
+        (0.2, publisher, gateway, message(0x0A, pack(">HH", 0, 2) + b"home/x")),
+        (0.3, gateway, publisher, message(0x0B, pack(">HHB", 5, 2, 0))),
+    ]
+    for start, number in ((1.0, 3), (2.0, 4), (3.0, 5)):
+        talk += [
+            (start, publisher, gateway, publish(5, number)),
+            (start + 0.1, gateway, publisher, puback(5, number)),
+            (start + 0.2, gateway, subscriber, publish(9, 10 + number)),
+            (start + 0.3, subscriber, gateway, puback(9, 10 + number)),
+        ]
+    seen = track(talk, tmp_path)
+    assert [seen["topic_name", n] for n in (5, 7, 9, 11, 13, 15)] == ["home/x"] * 6
+    assert [seen["forward_of", n] for n in (7, 11, 15)] == ["5", "9", "13"]
+
+
 @pytest.mark.parametrize("passes", [1, 2])
 def test_copies_of_a_cooked_capture_are_no_resends(tmp_path: Path, passes: int) -> None:
     def cooked(kind: int, packet: bytes) -> bytes:

@@ -200,8 +200,9 @@ local function on_ack(route, dialect, way, m, frame, now, from, to)
     if not answered then
         return
     end
-    local name = m.number and dialect.topics.named_by and (answered.m.topic or answered.m.filter)
-    if name then
+    local asked = answered.m
+    local name = m.number and dialect.topics.named_by and (asked.topic or asked.filter)
+    if name and not asked.layout.has_number_topic then -- the number as a text is no name
         bind_name(route.session, dialect, way == TO and from or to, m.number, name, broker)
     end
     if answered.due and way == FROM then
