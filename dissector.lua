@@ -2206,6 +2206,8 @@ end)(shared)
 --
 -- A copy has the addresses, ports, IP id and bytes of the first one, comes within a millisecond of it, and was seen at
 -- another place (packet type and interface). Once a group has two places, a non-zero IP id is proof enough.
+--
+-- Most files know one place only, and hold no copies: until there is a second one, the last datagrams only wait.
 local ts = ...
 local abs = math.abs
 
@@ -2213,20 +2215,24 @@ local copies = {}
 ts.copies = copies
 
 local WINDOW = 0.001 + 1e-9 -- seconds; the times are doubles
-local MOST_GROUPS = 8192
+local MOST_GROUPS, MOST_BYTES = 8192, 4194304
+local MOST_WAITING = 256
 
-local groups, older, count, began
+local groups, older, count, bytes, began
+local only_place -- so far; nil before the first datagram, false once there are several
+local waiting, last_waiting -- a ring of what was seen there, five values each
 
 function copies.reset()
-    groups, older, count, began = {}, {}, 0, 0
+    groups, older, count, bytes, began = {}, {}, 0, 0, 0
+    only_place, waiting, last_waiting = nil, {}, 0
 end
 
 copies.reset()
 
 -- Two generations of groups: what is in neither is older than the window.
 local function forget(now)
-    if abs(now - began) > WINDOW or count >= MOST_GROUPS then
-        groups, older, count, began = {}, groups, 0, now
+    if abs(now - began) > WINDOW or count >= MOST_GROUPS or bytes >= MOST_BYTES then
+        groups, older, count, bytes, began = {}, groups, 0, 0, now
     end
 end
 
@@ -2237,22 +2243,48 @@ local function belongs(group, now, place, ip_id)
         group.spread = true
         return true
     end
-    return group.spread and ip_id ~= nil and ip_id ~= 0
+    return group.spread and ip_id and ip_id ~= 0
 end
 
--- The frame that this one repeats, or nil. `key` says addresses, ports and bytes, `place` where it was seen.
-function copies.copy_of(key, frame, now, place, ip_id)
+local function find(name, data, frame, now, place, ip_id)
     forget(now)
-    if ip_id then
-        key = key .. "\0" .. ip_id
-    end
+    local key = ip_id and name .. ip_id .. ":" .. data or name .. data
     local group = groups[key] or older[key]
     if group and belongs(group, now, place, ip_id) then
         return group.frame
     end
     groups[key] = { frame = frame, time = now, place = place }
-    count = count + 1
+    count, bytes = count + 1, bytes + #key
     return nil
+end
+
+local function wait(name, data, frame, now, ip_id)
+    local at = last_waiting % MOST_WAITING * 5
+    waiting[at + 1], waiting[at + 2], waiting[at + 3], waiting[at + 4], waiting[at + 5] = name, data, frame, now, ip_id
+    last_waiting = last_waiting + 1
+end
+
+local function take_those_that_wait(place)
+    for number = math.max(0, last_waiting - MOST_WAITING), last_waiting - 1 do
+        local at = number % MOST_WAITING * 5
+        find(waiting[at + 1], waiting[at + 2], waiting[at + 3], waiting[at + 4], place, waiting[at + 5])
+    end
+    waiting, last_waiting = {}, 0
+end
+
+-- The frame that this one repeats, or nil. `name` says addresses and ports, `data` the bytes, `place` where it was
+-- seen; `ip_id` is false where there is none.
+function copies.copy_of(name, data, frame, now, place, ip_id)
+    if only_place == nil then
+        only_place = place
+    elseif only_place and only_place ~= place then
+        take_those_that_wait(only_place)
+        only_place = false
+    end
+    if only_place then
+        return wait(name, data, frame, now, ip_id)
+    end
+    return find(name, data, frame, now, place, ip_id)
 end
 end)(shared)
 
@@ -4435,13 +4467,15 @@ local function part_of_class(example, part)
     return type(class) == "table" and rawget(class, part) or nil
 end
 
--- The function that gives this attribute of a packet.
-local function getter(pinfo, name)
-    local getters = part_of_class(pinfo, "__getters")
+-- The function that gives this attribute of objects like this one.
+local function getter(example, name)
+    local getters = part_of_class(example, "__getters")
     return type(getters) == "table" and rawget(getters, name) or function(other)
         return other[name]
     end
 end
+
+packet.getter = getter
 
 -- As the one above, for whole numbers.
 local function whole(pinfo, name)
@@ -4623,7 +4657,7 @@ local ts = ...
 if not ts.proto then
     return
 end
-local copies, requests, packet, name_of = ts.copies, ts.requests, ts.packet, ts.parties.name
+local copies, packet, name_of = ts.copies, ts.packet, ts.parties.name
 
 local places = {}
 ts.places = places
@@ -4645,6 +4679,10 @@ local ip_id, fragment_id, ipv6_length = field("ip.id"), field("ipv6.fraghdr.iden
 local has_fields -- on the first pass: are there any to ask for?
 local has_places -- can the file hold copies? Only cooked captures and files with interfaces can
 
+local function value_of(info) -- until `look` knows a quicker one
+    return info.value
+end
+
 function places.reset()
     has_fields, has_places = nil, nil
 end
@@ -4653,13 +4691,14 @@ local function look()
     local place = packet_type() or interface_id()
     has_fields = (place or ip_id() or ipv6_length()) ~= nil
     has_places = place ~= nil or not has_fields
+    value_of = place and packet.getter(place, "value") or value_of
 end
 
 local function last_of(first, second, ...)
     if second then -- a tunnel has one for each packet inside the other
         return last_of(second, ...)
     end
-    return first and first.value
+    return first and value_of(first)
 end
 
 local function place_of(pinfo)
@@ -4668,7 +4707,7 @@ local function place_of(pinfo)
     end
     local kind = packet_type()
     local index = kind and interface_index() or interface_id()
-    return (kind and kind.value or NONE) * INTERFACES + (index and index.value or NONE)
+    return (kind and value_of(kind) or NONE) * INTERFACES + (index and value_of(index) or NONE)
 end
 
 -- The frame of which this one is a copy, or nil.
@@ -4679,8 +4718,8 @@ function places.copy_of(data, frame, now, pinfo, ends)
     if not has_places then
         return nil
     end
-    local id = last_of(ip_id()) or last_of(fragment_id())
-    return copies.copy_of(name_of(ends) .. requests.short(data), frame, now, place_of(pinfo), id)
+    local id = last_of(ip_id()) or last_of(fragment_id()) or false
+    return copies.copy_of(name_of(ends), data, frame, now, place_of(pinfo), id)
 end
 end)(shared)
 

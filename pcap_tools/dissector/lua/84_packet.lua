@@ -26,13 +26,15 @@ local function part_of_class(example, part)
     return type(class) == "table" and rawget(class, part) or nil
 end
 
--- The function that gives this attribute of a packet.
-local function getter(pinfo, name)
-    local getters = part_of_class(pinfo, "__getters")
+-- The function that gives this attribute of objects like this one.
+local function getter(example, name)
+    local getters = part_of_class(example, "__getters")
     return type(getters) == "table" and rawget(getters, name) or function(other)
         return other[name]
     end
 end
+
+packet.getter = getter
 
 -- As the one above, for whole numbers.
 local function whole(pinfo, name)

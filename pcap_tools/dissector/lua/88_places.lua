@@ -6,7 +6,7 @@ local ts = ...
 if not ts.proto then
     return
 end
-local copies, requests, packet, name_of = ts.copies, ts.requests, ts.packet, ts.parties.name
+local copies, packet, name_of = ts.copies, ts.packet, ts.parties.name
 
 local places = {}
 ts.places = places
@@ -28,6 +28,10 @@ local ip_id, fragment_id, ipv6_length = field("ip.id"), field("ipv6.fraghdr.iden
 local has_fields -- on the first pass: are there any to ask for?
 local has_places -- can the file hold copies? Only cooked captures and files with interfaces can
 
+local function value_of(info) -- until `look` knows a quicker one
+    return info.value
+end
+
 function places.reset()
     has_fields, has_places = nil, nil
 end
@@ -36,13 +40,14 @@ local function look()
     local place = packet_type() or interface_id()
     has_fields = (place or ip_id() or ipv6_length()) ~= nil
     has_places = place ~= nil or not has_fields
+    value_of = place and packet.getter(place, "value") or value_of
 end
 
 local function last_of(first, second, ...)
     if second then -- a tunnel has one for each packet inside the other
         return last_of(second, ...)
     end
-    return first and first.value
+    return first and value_of(first)
 end
 
 local function place_of(pinfo)
@@ -51,7 +56,7 @@ local function place_of(pinfo)
     end
     local kind = packet_type()
     local index = kind and interface_index() or interface_id()
-    return (kind and kind.value or NONE) * INTERFACES + (index and index.value or NONE)
+    return (kind and value_of(kind) or NONE) * INTERFACES + (index and value_of(index) or NONE)
 end
 
 -- The frame of which this one is a copy, or nil.
@@ -62,6 +67,6 @@ function places.copy_of(data, frame, now, pinfo, ends)
     if not has_places then
         return nil
     end
-    local id = last_of(ip_id()) or last_of(fragment_id())
-    return copies.copy_of(name_of(ends) .. requests.short(data), frame, now, place_of(pinfo), id)
+    local id = last_of(ip_id()) or last_of(fragment_id()) or false
+    return copies.copy_of(name_of(ends), data, frame, now, place_of(pinfo), id)
 end
