@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -59,3 +60,26 @@ def shared_captures() -> Path:
     if not captures.is_dir():
         pytest.skip("no real captures in ../shared/captures")
     return captures
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One process runs everything that needs the Spark session, so that it is started once."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End with one line: how many passed, failed and were skipped, and why."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not hasattr(config, "workerinput") and reporter.stats:
+        print(closing_line(reporter.stats))
+
+
+def closing_line(stats: Mapping[str, list[pytest.TestReport]]) -> str:
+    """For example `9,810 passed, 0 failed, 3 skipped (2: no Chromium; 1: needs root)`."""
+    passed, failed, skipped = len(stats.get("passed", [])), stats.get("failed", []), stats.get("skipped", [])
+    line = f"{passed:,} passed, {len(failed) + len(stats.get('error', []))} failed, {len(skipped)} skipped"
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped if report.longrepr)  # type: ignore[index]
+    return f"{line} ({'; '.join(f'{count}: {why}' for why, count in reasons.most_common())})" if reasons else line

@@ -26,6 +26,7 @@ from tests.dissector.tshark import run_tshark
 DOCS = [REPO / "README.md", REPO / "CONTRIBUTING.md", REPO / "CHANGELOG.md", *sorted((REPO / "docs").rglob("*.md"))]
 SETS_UP = ("README.md", "CONTRIBUTING.md")  # a whole machine: what `make test` on a fresh one does
 PROJECT = ("pcap_tools", "reference_broker", "generators", "spark_analysis", "cli", "tests", "pyproject.toml")
+STARTS_SPARK_OFTEN = ("docs/cluster.md", "docs/dataframes.md")  # one Java after the other: `make long`
 OPERATOR = re.compile(r"[|&;<>()]+")
 OF_TOPICSHARK = ("--help", "--version", "--install-completion", "--show-completion")
 
@@ -73,9 +74,14 @@ def test_the_python_of_a_page_runs_and_prints_what_its_comments_say(page: Path, 
                 assert promised in done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in DOCS if command_blocks(page) and not blocks(page, "diff")], ids=named
-)
+def pages_of_commands() -> Iterator[object]:
+    for page in DOCS:
+        if command_blocks(page) and not blocks(page, "diff"):
+            marks = pytest.mark.long if named(page) in STARTS_SPARK_OFTEN else ()
+            yield pytest.param(page, id=named(page), marks=marks)
+
+
+@pytest.mark.parametrize("page", pages_of_commands())
 def test_the_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
     if "tcpdump -i" in "".join(command_blocks(page)) and (os.geteuid() != 0 or shutil.which("tcpdump") is None):
         pytest.skip("only root may capture, with tcpdump")

@@ -21,6 +21,7 @@ import pytest
 from pcap_tools.capture import CaptureWriter
 from tests.capture.packets import T0, ethernet, ipv4, udp
 from tests.conftest import REPO, Command
+from tests.waiting import PATIENCE_S
 
 CORPUS = [
     b"<script>alert(1)</script>",
@@ -193,6 +194,6 @@ def test_the_broker_logs_nothing_that_acts() -> None:
             told.append(broker.stdout.readline())
     finally:
         broker.terminate()
-        broker.communicate(timeout=30)
+        broker.communicate(timeout=PATIENCE_S)
     assert len(told) > len(CORPUS)
     assert_plain(b"".join(told).decode())

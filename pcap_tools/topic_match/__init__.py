@@ -4,6 +4,6 @@ A filter comes from the network: no regular expressions, and no text that makes 
 """
 
 from pcap_tools.topic_match.matching import is_wild, matches, wild_flags
-from pcap_tools.topic_match.readings import wrong_reading
+from pcap_tools.topic_match.readings import WrongReadings, wrong_reading
 
-__all__ = ["is_wild", "matches", "wild_flags", "wrong_reading"]
+__all__ = ["WrongReadings", "is_wild", "matches", "wild_flags", "wrong_reading"]

@@ -1,24 +1,19 @@
-"""Filters as regular expressions, as some brokers take them. For findings only: nothing else here may use `re`.
+"""Filters as regular expressions, as some brokers take them. For findings only.
 
-The text comes from the network, and Python's `re` backtracks. So an expression is tried only if the texts are short and
-the ways to match them can be counted and are few; else the answer is None: not known.
+The text comes from the network: `bounded_regex` matches it, never `re`. An answer of None: not known.
 """
 
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 
 from pcap_tools.dialect.spec import TopicsSpec
 
+from .bounded_regex import fullmatch
 from .patterns import Mark, Rules, Token, rules_for
 
 LONGEST = 200
-MOST_WAYS = 10**6
-_REPEATS = b"*+?{|"  # each multiplies the ways to match by at most the length of the topic
-# what breaks that count: a group that is repeated or looks around, a reference to a group
-_UNCOUNTED = re.compile(rb"\)[*+?{]|\(\?|\\[1-9]")
 _SPECIAL = frozenset(b"\\^$*+?{}[]|()")
 
 Spelling = Callable[[bytes], bytes]
@@ -47,36 +42,20 @@ def takes_filter(
     tokens = rules.tokens(filter_)
     if Mark.NEVER in tokens:
         return None
-    literals = rules.joint.join(token for token in tokens if isinstance(token, bytes))
-    ways = sum(isinstance(token, Mark) for token in tokens)
-    if spell is as_regex:
-        if _UNCOUNTED.search(literals):
-            return None
-        ways += _repeats(literals)
-    return _fullmatch(topic, _expression(rules, tokens, spell, may_be_empty), ways, spec)
+    return _fullmatch(topic, _expression(rules, tokens, spell, may_be_empty), spec)
 
 
 def takes_raw(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool | None:
     """The same for the filter as it stands, its wildcards too."""
-    return None if _UNCOUNTED.search(filter_) else _fullmatch(topic, filter_, _repeats(filter_), spec)
+    return _fullmatch(topic, filter_, spec)
 
 
-def _repeats(text: bytes) -> int:
-    return sum(text.count(sign) for sign in _REPEATS)
-
-
-def _fullmatch(topic: bytes, expression: bytes, ways: int, spec: TopicsSpec) -> bool | None:
+def _fullmatch(topic: bytes, expression: bytes, spec: TopicsSpec) -> bool | None:
     """An expression that is none takes nothing. A dot is a character, not a byte."""
     text, pattern = (data.decode("utf-8", "surrogateescape") for data in (topic, expression))
-    if max(len(text), len(pattern)) > LONGEST or max(len(text), 2) ** ways > MOST_WAYS:
+    if max(len(text), len(pattern)) > LONGEST:
         return None
-    flags = re.DOTALL if spec.case_sensitive else re.DOTALL | re.IGNORECASE
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return re.compile(pattern, flags).fullmatch(text) is not None
-    except (re.error, OverflowError, RecursionError):
-        return False
+    return fullmatch(pattern, text, ignore_case=not spec.case_sensitive)
 
 
 def _expression(rules: Rules, tokens: list[Token], spell: Spelling, may_be_empty: bool) -> bytes:

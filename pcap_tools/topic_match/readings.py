@@ -2,6 +2,9 @@
 
 A broker passed a topic on to a subscriber who did not ask for it, or kept from one what they did ask for. Each reading
 here is a mistake that brokers make. The first that explains the case is told: the narrow ones come first.
+
+Topics and filters come from the network: the work for a pair is bounded by MOST_EXPLAINED and `bounded_regex`, that for
+a part of a session by MOST_PAIRS.
 """
 
 from __future__ import annotations
@@ -26,19 +29,38 @@ SOMETHING = "a wildcard has to stand for something: it matches neither nothing n
 PREFIX = "the filter is taken as a prefix"
 EXACT = "wildcards are not understood: only the exact topic is taken"
 
+MOST_EXPLAINED = 500  # bytes of a topic or a filter
 LONGEST = 200  # of texts that are tried in many ways
+MOST_SIGNS = 20  # wildcards that are left out one by one
+MOST_PAIRS = 10_000
 
 Reading = Callable[[bytes, bytes, TopicsSpec], bool]
+
+
+class WrongReadings:
+    """`wrong_reading` for a part of a session: each pair is tried once, and no more than MOST_PAIRS of them are."""
+
+    def __init__(self, spec: TopicsSpec) -> None:
+        self._spec = spec
+        self._known: dict[tuple[str, str, bool], str | None] = {}
+
+    def explain(self, topic: str, filter_: str, delivered: bool) -> str | None:
+        pair = topic, filter_, delivered
+        if pair not in self._known and len(self._known) < MOST_PAIRS:
+            self._known[pair] = wrong_reading(topic, filter_, self._spec, delivered)
+        return self._known.get(pair)
 
 
 def wrong_reading(topic: str | bytes, filter_: str | bytes, spec: TopicsSpec, delivered: bool) -> str | None:
     """Why a broker passed on a topic that a filter does not match (`delivered`), or did not where it does.
 
+    None: no reading explains it, or a text is longer than MOST_EXPLAINED.
+
     >>> wrong_reading("home/fan/speed", "home/*", TopicsSpec(separator="/", wildcards={"*": "any-run"}), False)
     'a wildcard stops at the end of a level'
     """
     text, wanted = raw(topic), raw(filter_)
-    if _takes(text, wanted, spec) == delivered:
+    if max(len(text), len(wanted)) > MOST_EXPLAINED or _takes(text, wanted, spec) == delivered:
         return None
     readings = _TOO_MUCH if delivered else _TOO_LITTLE
     return next((sentence for sentence, explains in readings if explains(text, wanted, spec)), None)
@@ -101,11 +123,11 @@ def _matches_nothing(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:
     """Each wildcard left out with its separator, and all of them."""
     levels = _levels(filter_, spec)
     signs = _signs(levels, spec)
-    if len(levels) == 1 or len(filter_) > LONGEST:
+    if len(levels) == 1 or not 0 < len(signs) <= MOST_SIGNS or len(filter_) > LONGEST:
         return False
     fewer = [_joined(levels[:at] + levels[at + 1 :], spec) for at in signs]
     none = _joined([level for at, level in enumerate(levels) if at not in signs], spec)
-    return len(matches([topic], [*fewer, none], spec)[1]) > 0 and bool(signs)
+    return len(matches([topic], [*fewer, none], spec)[1]) > 0
 
 
 def _is_prefix(topic: bytes, filter_: bytes, spec: TopicsSpec) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pcap_tools.topic_match.readings import wrong_reading
-
 from .context import Point
 from .delivery_view import DeliveryView, Shortage
 from .events import Col
@@ -69,7 +67,7 @@ class DeliveryRules:
 
     def _reading(self, publish: int, due: int) -> str:
         text = self.context.subscriptions.filters[int(self.view.due[FILTER, due])]
-        reading = wrong_reading(self.view.topic(publish) or "", text, self.events.policy.dialect.spec.topics, False)
+        reading = self.view.readings.explain(self.view.topic(publish) or "", text, delivered=False)
         return (
             f"; {quoted(text)} asks for it, but not if {reading}"
             if reading

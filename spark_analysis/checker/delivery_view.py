@@ -8,6 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from pcap_tools.topic_match import WrongReadings
+
 from .events import TO_BROKER, Col
 from .findings import numbers
 from .grouped import Grouped
@@ -43,6 +45,10 @@ class DeliveryView(PartView):
     @property
     def due(self) -> Integers:
         return self.deliveries.due
+
+    @cached_property
+    def readings(self) -> WrongReadings:
+        return WrongReadings(self.events.policy.dialect.spec.topics)
 
     @cached_property
     def subscribers(self) -> dict[int, str]:

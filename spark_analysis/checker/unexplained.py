@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pcap_tools.topic_match.readings import wrong_reading
-
 from .context import Point
 from .deliveries import AT_ONCE_NS, HORIZON_NS
 from .delivery_view import DeliveryView
@@ -228,7 +226,7 @@ class Unexplained:
         table, topic = self.context.subscriptions, self.view.topic(publish) or ""
         mine = table.subscribers[2][table.subscribers[1] == client]
         for text in [table.filters[one] for one in mine[:50]]:
-            reading = wrong_reading(topic, text, self.events.policy.dialect.spec.topics, True)
+            reading = self.view.readings.explain(topic, text, delivered=True)
             if reading:
                 return f"; {quoted(text)} would if {reading}"
         return ""

@@ -15,6 +15,7 @@ from fuzzing.good_captures import good_captures
 from tests.columnar import captures as readers
 from tests.fuzzing import planted
 from tests.fuzzing.planted import SEED
+from tests.waiting import PATIENCE_S
 
 COUNT = 300
 
@@ -33,7 +34,7 @@ def test_mutated_captures_by_both_readers_in_splits_and_decoded() -> None:
 
 
 def test_planted_crash_hang_leak_and_others_are_found_and_the_run_goes_on(tmp_path: Path) -> None:
-    settings = Settings(planted.COUNT, SEED, jobs=1, seconds=2, trial=planted.faulty)
+    settings = Settings(planted.COUNT, SEED, jobs=1, seconds=PATIENCE_S, trial=planted.faulty)
     reports = list(run(settings))
     assert [report.number for report in reports] == list(range(planted.COUNT))
     found = {report.number: report.trouble for report in reports if report.trouble}

@@ -11,8 +11,8 @@ from scapy.layers.inet import IP, UDP
 from scapy.sendrecv import sr1
 from scapy.supersocket import L3RawSocket
 
-from pcap_tools.layers import load_layer, unload_layer
 from tests.layers.loaded import layers_of
+from tests.waiting import PATIENCE_S
 
 PAIRS = [
     # dialect, request, answer, does it answer
@@ -71,7 +71,7 @@ def _answering(reply: bytes) -> Iterator[int]:
     """A socket on the loopback that first sends something else and then the reply to whoever asks."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
-        server.settimeout(10)
+        server.settimeout(PATIENCE_S)
 
         def answer() -> None:
             _, sender = server.recvfrom(2000)
@@ -81,25 +81,25 @@ def _answering(reply: bytes) -> Iterator[int]:
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         yield server.getsockname()[1]
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
 
 @pytest.mark.net
 def test_sr1_over_the_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    colon = load_layer("colon")
+    colon = layers_of("colon")
     monkeypatch.setattr(conf, "L3socket", L3RawSocket)
-    try:
-        with _answering(b"\x02") as port, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
-            try:
-                own.bind(("127.0.0.1", 50000))  # so that the kernel sends no ICMP error for the answer
-            except OSError:
-                pytest.skip("UDP port 50000 is in use")
-            request = IP(dst="127.0.0.1") / UDP(sport=50000, dport=port) / colon.PUBLISH(topic="home/fan", body="ON")
-            try:
-                answer = sr1(request, timeout=5, verbose=0, iface="lo")
-            except PermissionError:
-                pytest.skip("raw sockets need CAP_NET_RAW")
-    finally:
-        unload_layer(colon)
+    with _answering(b"\x02") as port, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+        own.bind(("127.0.0.1", 0))  # so that the kernel sends no ICMP error for the answer
+        monkeypatch.setattr(UDP, "payload_guess", [({"sport": port}, colon.base), *UDP.payload_guess])
+        ports = UDP(sport=own.getsockname()[1], dport=port)
+        try:
+            answer = sr1(
+                IP(dst="127.0.0.1") / ports / colon.PUBLISH(topic="home/fan", body="ON"),
+                timeout=PATIENCE_S,
+                verbose=0,
+                iface="lo",
+            )
+        except PermissionError:
+            pytest.skip("raw sockets need CAP_NET_RAW")
     assert answer is not None
     assert colon.PUBACK in answer

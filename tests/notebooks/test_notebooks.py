@@ -57,6 +57,7 @@ def told(name: str, folder: Path, size: int, asked: dict[str, str]) -> Any:
     return json.loads(answer.outputs[-1]["text"])
 
 
+@pytest.mark.long
 @needs_tshark
 def test_first_look_sees_the_same_through_pyshark_and_spark(tmp_path: Path) -> None:
     asked = {
@@ -75,6 +76,7 @@ def test_first_look_sees_the_same_through_pyshark_and_spark(tmp_path: Path) -> N
     assert answer["lines"] == ["subscribe (5)", "publish (24)", "forward (36)", "ack (29)"]
 
 
+@pytest.mark.long
 def test_the_class_is_found_to_fail_what_it_does_wrong(tmp_path: Path) -> None:
     asked = {"made_by": "made_by", "failed": "failed", "axes": "[len(one.get_xticklabels()) for one in figure.axes]"}
     answer = told("class_of_submissions", tmp_path, 10, asked)
@@ -85,6 +87,7 @@ def test_the_class_is_found_to_fail_what_it_does_wrong(tmp_path: Path) -> None:
     assert len(set().union(*expected.values())) == answer["axes"][1] >= 3  # a column of the picture each
 
 
+@pytest.mark.long
 def test_ack_timing_pairs_by_anchors_where_order_goes_wrong(tmp_path: Path) -> None:
     asked = {
         "quality": "bursts['quality'].value_counts().to_dict()",
@@ -108,6 +111,7 @@ def test_ack_timing_pairs_by_anchors_where_order_goes_wrong(tmp_path: Path) -> N
     assert wrong >= 45
 
 
+@pytest.mark.long
 def test_fanout_shows_that_only_wildcards_have_lost_their_copies(tmp_path: Path) -> None:
     asked = {
         "counts": "counts.values.tolist()",

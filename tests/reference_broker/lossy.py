@@ -16,11 +16,11 @@ from reference_broker.client import Client
 from reference_broker.limits import SECOND
 from reference_broker.requests import Event, EventKind
 from reference_broker.sending import Send
+from tests.waiting import PATIENCE_S
 
 RATE = 0.2
 HOLD_NS = SECOND // 50
 LONGEST_JUMP_NS = SECOND // 2
-KERNEL_SECONDS = 5.0
 
 
 def loopback_socket() -> socket.socket:
@@ -140,7 +140,7 @@ class Loop:
     def drain(self, wait: float = 0.0) -> None:
         """Hand over everything on its way, and what it leads to. The kernel may take its time, so where all who take
         part are in this loop it is counted."""
-        while ready := select.select(self._sockets(), [], [], KERNEL_SECONDS if self._on_their_way else wait)[0]:
+        while ready := select.select(self._sockets(), [], [], PATIENCE_S if self._on_their_way else wait)[0]:
             wait = 0.0
             for one in ready:
                 datagram, sender = one.recvfrom(65_535)

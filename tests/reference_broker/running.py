@@ -7,14 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.conftest import REPO
-
-PATIENCE_S = 10.0
+from tests.waiting import PATIENCE_S, wait_until
 
 
 class Running:
@@ -27,11 +25,8 @@ class Running:
         self.host, self.port = first[2], int(first[4])
 
     def _wait_for_first_line(self) -> str:
-        end = time.monotonic() + PATIENCE_S
-        while "\n" not in self.out:
-            assert self.process.poll() is None, self.err
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_until(lambda: "\n" in self.out or self.process.poll() is not None, "the broker listens")
+        assert "\n" in self.out, self.err
         return self.out.split("\n", 1)[0]
 
     @property
@@ -54,23 +49,43 @@ class Running:
         return self.process.wait(timeout=PATIENCE_S)
 
     def wait_for_err(self, text: str) -> None:
-        end = time.monotonic() + PATIENCE_S
-        while text not in self.err:
-            assert time.monotonic() < end, self.err
-            time.sleep(0.01)
+        wait_until(lambda: text in self.err, f"the broker says {text!r}")
 
-    def peer(self, timeout: float = 2.0) -> Peer:
-        return Peer(self.address, timeout)
+    def counters(self) -> dict[str, int]:
+        """What it has counted so far. It handles what waits in its socket before it answers the next call."""
+        last = "\n  now retained "
+        reports = self.err.count(last)
+        self.receive_signal(signal.SIGUSR1)
+        wait_until(
+            lambda: self.err.count(last) > reports and self.err.endswith("\n"), "the broker has said its counters"
+        )
+        return counters_in(self.err)
+
+    def wait_for_count(self, name: str, number: int) -> None:
+        wait_until(lambda: self.counters().get(name, 0) >= number, f"the broker has counted {name} {number} times")
+
+    def peer(self) -> Peer:
+        return Peer(self.address)
+
+
+def counters_in(said: str) -> dict[str, int]:
+    """The last counters that a broker said."""
+    lines = said.rpartition("counters after")[2].splitlines()[1:]
+    return {name: int(number) for name, number in (line.strip().rsplit(" ", 1) for line in lines if line[:2] == "  ")}
 
 
 class Peer:
-    """A bare UDP socket that talks to one broker; nothing of the code under test is in it."""
+    """A bare UDP socket that talks to one broker; nothing of the code under test is in it.
 
-    def __init__(self, broker: tuple[str, int], timeout: float) -> None:
+    A broker answers in the order of the requests: that one gets no answer shows in the next answer, that of a later
+    request. No need to wait for nothing to come.
+    """
+
+    def __init__(self, broker: tuple[str, int]) -> None:
         family = socket.AF_INET6 if ":" in broker[0] else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_DGRAM)
         self.socket.bind((broker[0], 0))
-        self.socket.settimeout(timeout)
+        self.socket.settimeout(PATIENCE_S)
         self.port: int = self.socket.getsockname()[1]
         self._broker = broker
 
@@ -89,14 +104,6 @@ class Peer:
     def ask(self, datagram: bytes) -> bytes:
         self.send(datagram)
         return self.receive()
-
-    def gets_nothing(self, within: float = 0.3) -> bool:
-        self.socket.settimeout(within)
-        try:
-            self.receive()
-        except TimeoutError:
-            return True
-        return False
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,13 +14,16 @@ from pathlib import Path
 import pytest
 
 from cli.exit_codes import ExitCode
+from reference_broker.loops import MAX_PASSES
 from tests.conftest import REPO
+from tests.waiting import PATIENCE_S, wait_until
 
-from .running import PATIENCE_S, Peer, Running, running_broker
+from .running import Peer, Running, counters_in, running_broker
 
 pytestmark = pytest.mark.net
 
-PUBACK, SUBACK = b"\x02", b"\x04"
+PUBACK, SUBACK, UNSUBACK = b"\x02", b"\x04", b"\x06"
+UNSUBSCRIBE_UNKNOWN = b"\x05\x00never/subscribed"  # changes nothing, and its answer is like no other
 VICTIM = "127.99.0.7"
 
 
@@ -39,12 +41,11 @@ def served(broker: Running) -> bool:
         return publisher.ask(b"\x01\x00still/there:x") == PUBACK and subscriber.receive() == b"\x01\x00still/there:x"
 
 
-def counters(broker: Running) -> dict[str, int]:
+def last_counters(broker: Running) -> dict[str, int]:
     """Stop it and read what it counted."""
     assert broker.stop() == ExitCode.CLEAN
     assert "bug:" not in broker.err
-    lines = [line.strip().rsplit(" ", 1) for line in broker.err.splitlines() if line.startswith("  ")]
-    return {name: int(number) for name, number in lines}
+    return counters_in(broker.err)
 
 
 def waiting_bytes(one: socket.socket) -> int:
@@ -63,10 +64,10 @@ def test_reflection_from_spoofed_sources_is_kept_within_the_limit(tmp_path: Path
         for _ in range(10):  # sent from the victim's own address, as a spoofer would
             victim.sendto(b"\x03\x00a", at)
             attacker.sendto(b"\x01\x01a:" + b"x" * 1_000, at)
-        with Peer(at, 2.0) as client:
+        with Peer(at) as client:
             assert client.ask(b"\x01\x00other:x") == PUBACK
         assert 0 < waiting_bytes(victim) <= 3 * 10 * len(b"\x03\x00a")
-        assert counters(broker)["refused: amplification"] > 0
+        assert last_counters(broker)["refused: amplification"] > 0
 
 
 def test_a_subscription_flood_and_a_retained_flood_leave_it_serving(tmp_path: Path) -> None:
@@ -83,7 +84,7 @@ def test_a_subscription_flood_and_a_retained_flood_leave_it_serving(tmp_path: Pa
         assert state.stat().st_size < 6 << 20
         with broker.peer() as client:
             assert client.ask(b"\x01\x00still/there:x") == PUBACK
-        found = counters(broker)
+        found = last_counters(broker)
     assert found["now subscriptions"] == 700
     assert found["now retained"] * 900 <= 100_000
     assert found["refused: retained bytes"] > 1_000
@@ -104,9 +105,14 @@ def test_portdigits_cannot_redirect_the_broker_to_itself_by_another_of_its_addre
     with running_broker(tmp_path, *options) as broker, bound("127.0.0.2") as attacker:
         attacker.sendto(f"{broker.port:05}001subscribing".encode(), ("127.0.0.1", broker.port))
         attacker.sendto(b"12345101hello", ("127.0.0.1", broker.port))
-        time.sleep(0.3)
-        found = counters(broker)
+        broker.wait_for_count("PUBLISH", 1)
+        broker.counters()  # by now a forward to itself would have been counted
+        found = last_counters(broker)
     assert (found["PUBLISH"], found["refused: to itself"]) == (1, 1)
+
+
+def loops_ended(*found: dict[str, int]) -> int:
+    return sum(one.get("refused: loop", 0) for one in found)
 
 
 def test_two_real_brokers_subscribed_to_each_other_fall_silent(tmp_path: Path) -> None:
@@ -116,12 +122,17 @@ def test_two_real_brokers_subscribed_to_each_other_fall_silent(tmp_path: Path) -
         with one.peer() as attacker, other.peer() as accomplice:
             attacker.send(f"{other.port:05}001subscribing".encode())
             accomplice.send(f"{one.port:05}001subscribing".encode())
-            time.sleep(0.2)
+            for broker in (one, other):
+                broker.wait_for_count("SUBSCRIBE", 1)
             attacker.send(b"12345101hello")
-            time.sleep(1.0)
-        found = [counters(one), counters(other)]
-    assert sum(one["PUBLISH"] for one in found) < 400
-    assert sum(one.get("refused: loop", 0) for one in found) == 1
+            wait_until(lambda: loops_ended(one.counters(), other.counters()), "one of them ends the loop")
+        before = [broker.counters()["PUBLISH"] for broker in (one, other)]
+        for broker in (one, other, one, other):  # whatever was on its way would be counted now
+            broker.counters()
+        found = [last_counters(one), last_counters(other)]
+    assert [one["PUBLISH"] for one in found] == before
+    assert sum(before) > MAX_PASSES
+    assert loops_ended(*found) == 1
 
 
 def test_acks_of_two_real_brokers_do_not_loop(tmp_path: Path) -> None:
@@ -132,9 +143,11 @@ def test_acks_of_two_real_brokers_do_not_loop(tmp_path: Path) -> None:
             port = before.port
         with running_broker(tmp_path, port=port) as other, one.peer() as client:
             assert client.ask(b"\x01\x00a:x") == PUBACK
-            time.sleep(0.3)
-            assert counters(other)["PUBLISH"] == 1
-        assert counters(one)["PUBACK"] == 1
+            one.wait_for_count("PUBACK", 1)
+            other.counters()  # by now an ACK of the ACK would have been counted
+            found = last_counters(other)
+            assert (found["PUBLISH"], found["received"]) == (1, 1)
+        assert last_counters(one)["PUBACK"] == 1
 
 
 # -- kill -9 and a full disk ------------------------------------------------------------------------------------------
@@ -144,17 +157,16 @@ def test_kill_9_during_load_loses_nothing_acknowledged_as_retained_and_it_serves
     options = ("--state", str(tmp_path / "state"))
     acknowledged: list[bytes] = []
     for turn in range(2):
-        with running_broker(tmp_path, *options) as broker, broker.peer(0.5) as client:
-            deadline = time.monotonic() + 0.5
-            while time.monotonic() < deadline:
-                topic = b"%d/%d" % (turn, len(acknowledged))
-                if client.ask(b"\x01\x01" + topic + b":kept") == PUBACK:
-                    acknowledged.append(topic)
+        with running_broker(tmp_path, *options) as broker, broker.peer() as client:
+            for number in range(100):
+                topic = b"%d/%d" % (turn, number)
+                assert client.ask(b"\x01\x01" + topic + b":kept") == PUBACK
+                acknowledged.append(topic)
             for number in range(50):  # on their way when it dies
                 client.send(b"\x01\x01late/%d:x" % number)
             assert broker.stop(signal.SIGKILL) == -signal.SIGKILL
     with running_broker(tmp_path, *options) as broker:
-        for topic in acknowledged[:: max(1, len(acknowledged) // 40)]:
+        for topic in acknowledged[::5]:
             with broker.peer() as late:
                 assert late.ask(b"\x03\x00" + topic) == b"\x01\x01" + topic + b":kept"
         assert served(broker)
@@ -186,12 +198,14 @@ def test_a_disk_that_is_really_full_loses_nothing_acknowledged(tmp_path: Path) -
     disk = tmp_path / "disk"
     disk.mkdir()
     acknowledged: list[bytes] = []
-    with broker_on_a_small_disk(tmp_path, disk) as broker, broker.peer(0.5) as client:
+    with broker_on_a_small_disk(tmp_path, disk) as broker, broker.peer() as client:
         inside = Path(f"/proc/{broker.process.pid}/root{disk}")
-        with suppress(TimeoutError):
-            for number in range(200):
-                assert client.ask(b"\x01\x01t/%d:" % number + b"x" * 500) == PUBACK
-                acknowledged.append(b"t/%d" % number)
+        for number in range(200):
+            client.send(b"\x01\x01t/%d:" % number + b"x" * 500)
+            if client.ask(UNSUBSCRIBE_UNKNOWN) == UNSUBACK:
+                break  # the answer to the second request came first: the first one was refused
+            assert client.receive() == UNSUBACK
+            acknowledged.append(b"t/%d" % number)
         assert 10 < len(acknowledged) < 200, "the disk was never full"
         assert client.ask(b"\x01\x00plain:x") == PUBACK, "what needs no disk is served"
         broker.wait_for_err("refused until that is mended")

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.conftest import REPO, Command
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.net
 
@@ -32,7 +34,7 @@ def started(*words: str) -> Iterator["subprocess.Popen[str]"]:
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE_S)
 
 
 @contextmanager
@@ -41,6 +43,14 @@ def broker(dialect: str, host: str = "127.0.0.1") -> Iterator[str]:
     with started("broker", "--dialect", dialect, "--host", host, "--port", "0", "--quiet") as process:
         words = until(process, "listening on").split()
         yield f"[{words[2]}]:{words[4]}" if ":" in words[2] else f"{words[2]}:{words[4]}"
+
+
+@contextmanager
+def nobody() -> Iterator[str]:
+    """An address, for --to, at which nothing is ever read."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{deaf.getsockname()[1]}"
 
 
 def until(process: "subprocess.Popen[str]", text: str) -> str:
@@ -61,7 +71,7 @@ def typed(dialect: str, to: str, command: list[str], lines: list[str]) -> "subpr
         capture_output=True,
         text=True,
         cwd=REPO,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -80,7 +90,7 @@ def test_one_publishes_and_another_prints_it(
 ) -> None:
     with (
         broker(dialect) as to,
-        started("subscribe", text, "--dialect", dialect, "--to", to, "--count", "1", "--timeout", "20") as listener,
+        started("subscribe", text, "--dialect", dialect, "--to", to, "--count", "1", "--timeout", "60") as listener,
     ):
         until(listener, "acknowledged: SUB" if dialect != "rolebyte" else "acknowledged: DASHBOARD_SUBSCRIBE")
         answer = topicshark("publish", topic, "ON", "--dialect", dialect, "--to", to)
@@ -88,27 +98,29 @@ def test_one_publishes_and_another_prints_it(
         assert f" {topic}" in answer.stdout
         assert answer.stdout.splitlines()[-1].startswith("acknowledged: ")
         assert until(listener, printed) == printed
-        assert listener.wait(timeout=20) == 0
+        assert listener.wait(timeout=PATIENCE_S) == 0
 
 
 def test_ipv6_and_retained_messages_and_unsubscribing(topicshark: Command) -> None:
     with broker("colon", "::1") as to:
         assert topicshark("publish", "home/fan", "ON", "--retain", "--to", to).returncode == 0
-        answer = topicshark("subscribe", "home/*", "--count", "1", "--timeout", "20", "--unsubscribe", "--to", to)
+        answer = topicshark("subscribe", "home/*", "--count", "1", "--timeout", "60", "--unsubscribe", "--to", to)
         assert (answer.returncode, answer.stdout) == (0, "home/fan: ON\n")
         assert "acknowledged: UNSUBSCRIBE home/*" in answer.stderr
 
 
 def test_without_a_broker_it_resends_says_so_and_fails(topicshark: Command) -> None:
-    answer = topicshark("publish", "a", "b", "--to", "127.0.0.1:9", "--resend-after", "0.05", "--tries", "3")
-    assert answer.returncode == 1
-    assert answer.stdout == ""
-    assert answer.stderr.splitlines() == [
-        "no acknowledgement yet, resent: PUBLISH a (send 2)",
-        "no acknowledgement yet, resent: PUBLISH a (send 3)",
-        "never acknowledged: PUBLISH a (sent 3 times)",
-    ]
-    answer = topicshark("subscribe", "a", "--to", "127.0.0.1:9", "--resend-after", "0.05", "--tries", "2")
+    with nobody() as to:
+        quick = ("--to", to, "--resend-after", "0.05")
+        answer = topicshark("publish", "a", "b", *quick, "--tries", "3")
+        assert answer.returncode == 1
+        assert answer.stdout == ""
+        assert answer.stderr.splitlines() == [
+            "no acknowledgement yet, resent: PUBLISH a (send 2)",
+            "no acknowledgement yet, resent: PUBLISH a (send 3)",
+            "never acknowledged: PUBLISH a (sent 3 times)",
+        ]
+        answer = topicshark("subscribe", "a", *quick, "--tries", "2")
     assert answer.returncode == 1
     assert "never acknowledged: SUBSCRIBE a" in answer.stderr
 
@@ -121,13 +133,14 @@ def test_fewer_messages_than_wanted_is_a_failure(topicshark: Command) -> None:
 
 
 def test_a_dialect_without_acknowledgements_says_so(topicshark: Command) -> None:
-    answer = topicshark("publish", "temperature", "14C", "--dialect", "portdigits", "--to", "127.0.0.1:9")
+    with nobody() as to:
+        answer = topicshark("publish", "temperature", "14C", "--dialect", "portdigits", "--to", to)
     assert answer.returncode == 0
     assert answer.stderr == "sent; portdigits does not acknowledge it\n"
 
 
 def test_hostile_text_is_escaped(topicshark: Command) -> None:
-    with broker("colon") as to, started("subscribe", "*", "--to", to, "--count", "1", "--timeout", "20") as listener:
+    with broker("colon") as to, started("subscribe", "*", "--to", to, "--count", "1", "--timeout", "60") as listener:
         until(listener, "acknowledged")
         topicshark("publish", "t", "\x1b[31mred\u202e", "--to", to)
         assert until(listener, "t: ") == "t: \\x1b[31mred\\xe2\\x80\\xae"
@@ -166,7 +179,7 @@ def test_many_publishers_and_subscribers_at_once() -> None:
                     speaker.stdin.close()
                     speaker.stdin = None
                 for listener in (one, two, three):
-                    assert listener.wait(timeout=30) == 0
+                    assert listener.wait(timeout=PATIENCE_S) == 0
 
 
 def test_a_sensor_makes_the_window_open(topicshark: Command) -> None:
@@ -178,7 +191,7 @@ def test_a_sensor_makes_the_window_open(topicshark: Command) -> None:
         assert answer.returncode == 0
         until(window, "opened the window")
         until(window, "closed the window")
-        assert window.wait(timeout=20) == 0
+        assert window.wait(timeout=PATIENCE_S) == 0
 
 
 @pytest.mark.parametrize(

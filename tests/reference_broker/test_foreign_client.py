@@ -11,12 +11,14 @@ import sys
 import pytest
 
 from tests.conftest import REPO
+from tests.waiting import PATIENCE_S
 
 pytest.importorskip("mqttsn", reason="the foreign MQTT-SN client is not installed")
 
 DIALOGUE = """
-import json, sys, time
+import json, sys
 from mqttsn.client import Callback, Client, publish
+from tests.waiting import wait_until
 
 class Listener(Callback):
     def __init__(self):
@@ -34,25 +36,24 @@ def connected(name):
     client.connect()
     return client
 
-def wait(until):
-    end = time.monotonic() + 5
-    while not until() and time.monotonic() < end:
-        time.sleep(0.02)
+def wait_for(messages, number):
+    wait_until(lambda: len(messages) == number, f"{number} messages are there")
 
 writer, reader = connected(b"writer"), connected(b"reader")
 topic = writer.register(b"home/room/light")
 writer.publish(topic, "first", qos=1, retained=True)
-wait(lambda: len(writer.callback.done) == 1)
+wait_for(writer.callback.done, 1)
 subscribed = reader.subscribe("home/room/light", qos=1)
-wait(lambda: len(reader.callback.arrived) == 1)
+wait_for(reader.callback.arrived, 1)
 for number in range(4):
     writer.publish(topic, f"message {number}", qos=1)
-    wait(lambda: len(reader.callback.arrived) == 2 + number)
+    wait_for(reader.callback.arrived, 2 + number)
 reader.subscribe("ab")
 writer.publish("ab", "short", qos=0)
-wait(lambda: len(reader.callback.arrived) == 6)
+wait_for(reader.callback.arrived, 6)
 publish("ab", "unconnected", port=int(sys.argv[1]), host="127.0.0.1")
-wait(lambda: len(reader.callback.arrived) == 7)
+wait_for(reader.callback.arrived, 7)
+wait_for(writer.callback.done, 5)
 told = {"subscribed": subscribed, "arrived": reader.callback.arrived, "acked": len(writer.callback.done)}
 print(json.dumps(told), file=sys.stderr)
 """
@@ -65,8 +66,9 @@ def test_a_foreign_client_publishes_and_subscribes() -> None:
         try:
             assert broker.stdout is not None
             port = broker.stdout.readline().split()[4]
+            dialogue = [sys.executable, "-c", DIALOGUE, port]
             done = subprocess.run(
-                [sys.executable, "-c", DIALOGUE, port], capture_output=True, text=True, timeout=60, check=True
+                dialogue, cwd=REPO, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=True
             )
         finally:
             broker.terminate()

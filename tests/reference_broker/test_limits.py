@@ -51,7 +51,7 @@ BEYOND = {
     "topic_bytes": ("3", [b"\x01\x00four:x"], "refused: topic 1"),
     "topic_depth": ("2", [b"\x01\x00a/b/c:x"], "refused: topic 1"),
     "datagram_bytes": ("10", [b"\x01\x00a:1234567"], "refused: too large 1"),
-    "requests_by_second": ("1", [b"\x03\x00a", b"\x03\x00a", b"\x03\x00a"], "refused: too quick 2"),
+    "requests_by_second": ("1", [b"\x03\x00a"] * 100, "refused: too quick "),
     "amplification": ("0.1", [b"\x03\x00a"], "refused: amplification 1"),
 }
 
@@ -66,7 +66,7 @@ def test_the_option_reaches_the_broker(tmp_path: Path, name: str) -> None:
     with running_broker(tmp_path, *options) as broker, broker.peer() as client:
         for datagram in datagrams:
             client.send(datagram)
-            client.gets_nothing(0.1)
+        broker.wait_for_count("received", len(datagrams))
         broker.stop()
         assert counted in broker.err
 

@@ -20,6 +20,7 @@ from reference_broker.requests import EventKind, Timing
 from reference_broker.topic_index import index_for
 from tests.conftest import REPO
 from tests.reference_broker.lossy import HOLD_NS, Loop, Party, address, loopback_socket
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.net
 
@@ -151,9 +152,10 @@ def process() -> Iterator[Endpoint]:
         yield words[2], int(words[4])
     finally:
         broker.send_signal(signal.SIGTERM)
-        broker.communicate(timeout=20)
+        broker.communicate(timeout=PATIENCE_S)
 
 
+@pytest.mark.long
 def test_colon_gets_everything_through_to_a_real_broker_in_real_time() -> None:
     dialect = load_dialect("colon")
     timing = Timing(SECOND // 5, backoff=1.2, limit=60, settle_ns=SECOND * 2 // 5)

@@ -8,8 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,21 +26,15 @@ from pcap_tools.columnar.schema import ALL_COLUMNS
 from spark_analysis.manifest import load_manifest
 from spark_analysis.planning import plan_capture, wanted_dialects
 from tests.conftest import REPO
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.net, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.net, pytest.mark.xdist_group("spark")]
 
 SPARK_CLASS = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
 PATIENCE_S = 200
+wait_long_until = partial(wait_until, patience_s=PATIENCE_S)
 PACKETS = 600_000
 SPLIT_MB = 2
-
-
-def wait_until(what: Callable[[], object], why: str) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not what():
-        if time.monotonic() > end:
-            pytest.fail(f"waited in vain until {why}")
-        time.sleep(0.05)
 
 
 def free_port() -> int:
@@ -70,7 +64,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[int]]]:
         workers = [start(worker, url, *rest, "--work-dir", str(tmp_path / f"work{n}")) for n in range(2)]
         registered = re.compile(r"Successfully registered with master")
         said = tmp_path / "cluster.log"
-        wait_until(
+        wait_long_until(
             lambda: len(registered.findall(said.read_text(errors="replace"))) == 2, "both workers are registered"
         )
         yield url, workers
@@ -144,11 +138,13 @@ def test_rows_are_exact_though_processes_of_the_cluster_are_killed(
     def written() -> int:
         return len(list(out.glob("messages/*/.part-*")))
 
-    wait_until(lambda: written() >= 1 or run.poll() is not None, "a split is written")
-    wait_until(lambda: kill_one(first, "pyspark.daemon") or run.poll() is not None, "a Python worker is killed")
+    wait_long_until(lambda: written() >= 1 or run.poll() is not None, "a split is written")
+    wait_long_until(lambda: kill_one(first, "pyspark.daemon") or run.poll() is not None, "a Python worker is killed")
     before = written()
-    wait_until(lambda: written() > before or run.poll() is not None, "another split is written")
-    wait_until(lambda: kill_one(second, "CoarseGrainedExecutorBackend") or run.poll() is not None, "an executor dies")
+    wait_long_until(lambda: written() > before or run.poll() is not None, "another split is written")
+    wait_long_until(
+        lambda: kill_one(second, "CoarseGrainedExecutorBackend") or run.poll() is not None, "an executor dies"
+    )
     splits = capture.stat().st_size // (SPLIT_MB << 20)
     assert run.poll() is None, run.communicate()
     assert written() < splits, "the executor died too late to matter"

@@ -63,7 +63,7 @@ def test_a_folder_gives_the_rows_of_the_codec_in_every_column(spark: SparkSessio
 
 
 def test_small_splits_give_the_same_rows_in_more_partitions(spark: SparkSession, captures: Path) -> None:
-    frame = load(spark, captures, splitsize=0.005, keepother="true")
+    frame = load(spark, captures, splitsize=0.01, keepother="true")
     assert frame.rdd.getNumPartitions() > 2 * len(list(captures.iterdir()))
     assert spark_rows(frame) == expected(captures, keep_other=True)
 

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from spark_analysis.manifest import load_manifest
 from spark_analysis.planning import wanted_dialects
 from spark_analysis.store import Store
 from tests.conftest import REPO, Command
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -285,8 +285,9 @@ def test_ctrl_c_ends_the_job_and_leaves_nothing(tmp_path: Path) -> None:
     with subprocess.Popen(
         command, cwd=REPO, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:
-        while not list(out.glob("messages/*/.part-*")) and run.poll() is None:
-            time.sleep(0.05)
+        wait_until(
+            lambda: list(out.glob("messages/*/.part-*")) or run.poll() is not None, "a split is written", patience_s=200
+        )
         os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to all of the group
         told, complaints = run.communicate()
     assert (run.returncode, told, complaints) == (130, "", "")

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,20 +129,22 @@ def test_a_check_goes_on_without_a_source_that_changed(
 def test_a_cancelled_job_leaves_nothing_and_running_again_completes_it(
     spark: SparkSession, tmp_path: Path, pair: list[Path]
 ) -> None:
-    def cancel_soon() -> None:
-        def cancel() -> None:
-            for _ in range(100):
-                spark.sparkContext.cancelAllJobs()
-                time.sleep(0.02)
+    is_over = threading.Event()
 
-        threading.Thread(target=cancel, daemon=True).start()
+    def cancel() -> None:
+        while not is_over.wait(0.02):
+            spark.sparkContext.cancelAllJobs()
 
-    with pytest.raises(TopicsharkError, match=r"could not decode: .*cancel") as told:
-        ingest(spark, [str(tmp_path / "in")], tmp_path / "out", stage=before("decode", cancel_soon))
+    cancelling = threading.Thread(target=cancel, daemon=True)
+    try:
+        with pytest.raises(TopicsharkError, match=r"could not decode: .*cancel") as told:
+            ingest(spark, [str(tmp_path / "in")], tmp_path / "out", stage=before("decode", cancelling.start))
+    finally:
+        is_over.set()
+        cancelling.join()
     assert "\n" not in str(told.value)
     assert load_manifest(tmp_path / "out").sources == {}
     assert list((tmp_path / "out" / "messages").rglob("*.parquet")) == []
-    time.sleep(2.5)  # until nothing is cancelled any more
     ingest(spark, [str(tmp_path / "in")], tmp_path / "out")
     assert messages_in(tmp_path / "out") == messages_of(*pair)
 
@@ -156,6 +157,7 @@ exit $code
 """
 
 
+@pytest.mark.long
 def test_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:
     """A disk of 100 kB, which is seen by the command alone."""
     capture = write_capture(tmp_path / "in" / "a.pcap", rounds=400)
