@@ -112,11 +112,11 @@ class TimingSummary(Tallies):
 
 def _requests(exchanges: pa.Table) -> pa.Table:
     """Those that an ACK was due for, or came for, with a column for each thing that is counted."""
-    wanted = ("client", "message", "asks", "time_ns", "sends", "ack_frame", "rtt_ns", "quality", "owed")
+    wanted = ("client", "message", "asks", "time_ns", "sends", "ack", "rtt_ns", "quality", "owed")
     table = exchanges.select(wanted).cast(pa.schema([EXCHANGES.field(name) for name in wanted]))
     owed = table.column("owed").fill_null(False)
-    table = table.filter(pc.or_(owed, pc.is_valid(table.column("ack_frame"))))
-    acked, quality = pc.is_valid(table.column("ack_frame")), table.column("quality").fill_null("none")
+    table = table.filter(pc.or_(owed, pc.is_valid(table.column("ack"))))
+    acked, quality = pc.is_valid(table.column("ack")), table.column("quality").fill_null("none")
     sure = pc.is_in(quality, pa.array(SURE))
     flags = {
         "requests": pc.is_valid(table.column("time_ns")),

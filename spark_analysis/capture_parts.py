@@ -71,7 +71,7 @@ def plan_capture(source: str, session: str, dialects: Dialects, split_bytes: int
         zipped, version = is_gzip(data), data.version
         if zipped or data.size <= split_bytes:
             if not zipped:
-                _check_head(data)
+                check_head(data)
             return [Part(Split(source, 0, data.size, version, (0, 0), None), session, None)]
     splits, routes = _plan_large(source, version, _Hashed(dialects), split_bytes)
     return [Part(split, session, routes) for split in splits]
@@ -105,7 +105,7 @@ def _unsaid(about: object) -> None:
     """The plan has told it."""
 
 
-def _check_head(data: ByteSource) -> None:
+def check_head(data: ByteSource) -> None:
     """Better no query than one that fails in a task: raises `CaptureError` if the first bytes are of no capture."""
     try:
         read_facts(data.name, read_at(data, 0, _HEAD), "")

@@ -1,50 +1,186 @@
-"""Who applies functions to items: this process, or Spark's tasks.
+"""Two engines that run the same passes over a session: this process, or Spark.
 
->>> with on_spark("local[2]") as run:                   # doctest: +SKIP
-...     run(len, ["a", "bc"], "count letters")
-[1, 2]
+A pass turns *packed rows* into packed rows: a bucket of keys, a kind, and a table as bytes. `read` makes them from
+units of captures; `fold` brings all rows of a bucket together and gives each bucket to a function. What is in the
+bytes, and which passes there are, is the business of `pipeline.py`.
+
+>>> engine = LocalEngine()
+>>> rows = engine.fold([engine.read(str.upper, ["a"], "up")], ["letter"], 1, join, "join")     # doctest: +SKIP
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import pyarrow as pa
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 Stage = Callable[[str], AbstractContextManager[None]]
+IN_MEMORY = 256 << 20  # of one pass's rows; the rest goes to a temporary file
+PACKED_SCHEMA = "bucket INT, kind STRING, data BINARY"  # for Spark
+PACKED = pa.schema([("bucket", pa.int32()), ("kind", pa.string()), ("data", pa.binary())])
 
 
-class Runner(Protocol):
-    """Applies a function to items, in the order of which the results come back."""
+class Packed(NamedTuple):
+    """One packed row."""
 
-    def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]: ...
+    bucket: int
+    kind: str
+    data: bytes
 
 
-def in_process(function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
-    """One after the other, here."""
-    return [function(item) for item in items]
+Read = Callable[[Any], Iterable[Packed]]
+Fold = Callable[[int, dict[str, list[bytes]]], Iterable[Packed]]
+
+
+class Engine(Protocol):
+    """``Rows`` are the engine's own: a DataFrame of ``PACKED``, or a file."""
+
+    def read(self, function: Read, items: Sequence[Any], label: str) -> Any:
+        """What the function makes of each item."""
+
+    def fold(self, rows: Sequence[Any], kinds: Sequence[str], buckets: int, function: Fold, label: str) -> Any:
+        """What the function makes of each bucket: it is given the rows of these kinds, by kind, in any order."""
+
+    def keep(self, rows: Any) -> Any:
+        """The same rows, made once however often they are used."""
+
+    def collect(self, rows: Any, kinds: Sequence[str], label: str) -> list[Packed]:
+        """Rows of these kinds, which are few and small."""
+
+
+class LocalRows:
+    """Packed rows in memory, and in a temporary file once they are many."""
+
+    def __init__(self, rows: Iterable[Packed]) -> None:
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed with the last reference
+        self._places: list[tuple[int, str, int, int]] = []
+        offset = 0
+        for row in rows:
+            self._file.write(row.data)
+            self._places.append((row.bucket, row.kind, offset, len(row.data)))
+            offset += len(row.data)
+
+    def of(self, kinds: Sequence[str], bucket: int | None = None) -> Iterator[Packed]:
+        for at, kind, offset, length in self._places:
+            if kind in kinds and bucket in (None, at):
+                self._file.seek(offset)
+                yield Packed(at, kind, self._file.read(length))
+
+    def buckets(self, kinds: Sequence[str]) -> set[int]:
+        return {bucket for bucket, kind, _, _ in self._places if kind in kinds}
+
+
+class LocalEngine:
+    """Runs passes here, one bucket after the other."""
+
+    def read(self, function: Read, items: Sequence[Any], label: str) -> LocalRows:
+        return LocalRows(row for item in items for row in function(item))
+
+    def fold(
+        self, rows: Sequence[LocalRows], kinds: Sequence[str], buckets: int, function: Fold, label: str
+    ) -> LocalRows:
+        def made() -> Iterator[Packed]:
+            for bucket in sorted(set().union(*(one.buckets(kinds) for one in rows))):
+                yield from function(bucket, _by_kind(row for one in rows for row in one.of(kinds, bucket)))
+
+        return LocalRows(made())
+
+    def keep(self, rows: LocalRows) -> LocalRows:
+        return rows
+
+    def collect(self, rows: LocalRows, kinds: Sequence[str], label: str) -> list[Packed]:
+        return list(rows.of(kinds))
+
+
+def _by_kind(rows: Iterable[Packed]) -> dict[str, list[bytes]]:
+    found: dict[str, list[bytes]] = {}
+    for row in rows:
+        found.setdefault(row.kind, []).append(row.data)
+    return found
+
+
+class SparkEngine:
+    """Runs passes as Spark tasks, by DataFrames alone: in classic sessions and through Spark Connect.
+
+    A read is one task per item; a fold is a shuffle of packed rows and one task per bucket.
+    """
+
+    def __init__(self, spark: SparkSession, stage: Stage | None = None) -> None:
+        self.spark, self._stage = spark, stage
+        self._kept: list[DataFrame] = []
+
+    def read(self, function: Read, items: Sequence[Any], label: str) -> DataFrame:
+        listed = list(items)
+        # A range of n rows in n partitions: one task per item, and nothing to shuffle.
+        numbers = self.spark.range(0, len(listed), 1, max(len(listed), 1))
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from _as_batches(function(listed[number]))
+
+        return numbers.mapInArrow(run, PACKED_SCHEMA)
+
+    def fold(
+        self, rows: Sequence[DataFrame], kinds: Sequence[str], buckets: int, function: Fold, label: str
+    ) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        wanted = [one.where(f.col("kind").isin(list(kinds))) for one in rows]
+        whole = wanted[0]
+        for one in wanted[1:]:
+            whole = whole.unionAll(one)
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            found: dict[int, list[Packed]] = {}
+            for batch in batches:
+                for bucket, kind, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    found.setdefault(bucket, []).append(Packed(bucket, kind, data))
+            for bucket in sorted(found):
+                yield from _as_batches(function(bucket, _by_kind(found.pop(bucket))))
+
+        return whole.repartitionById(max(buckets, 1), f.col("bucket")).mapInArrow(run, PACKED_SCHEMA)
+
+    def keep(self, rows: DataFrame) -> DataFrame:
+        from pyspark import StorageLevel
+
+        self._kept.append(rows.persist(StorageLevel.DISK_ONLY))
+        return self._kept[-1]
+
+    def collect(self, rows: DataFrame, kinds: Sequence[str], label: str) -> list[Packed]:
+        from pyspark.sql import functions as f
+
+        with self._stage(label) if self._stage else nullcontext():
+            found = rows.where(f.col("kind").isin(list(kinds))).toArrow()
+        return [Packed(*row) for row in zip(*(column.to_pylist() for column in found.columns), strict=True)]
+
+    def release(self) -> None:
+        """Forget what was kept."""
+        for rows in self._kept:
+            rows.unpersist()
+        self._kept.clear()
 
 
 @contextmanager
-def on_spark(master: str | None = None, stage: Callable[[Any], Stage] | None = None) -> Iterator[Runner]:
-    """A Spark session as long as the block lasts. ``stage``: given it, what to enter with each job's name."""
+def spark_engine(master: str | None = None, stage: Callable[[Any], Stage] | None = None) -> Iterator[SparkEngine]:
+    """On a Spark session of its own, as long as the block lasts. ``stage``: given it, what to enter with each job."""
     from .spark_session import LOCAL, open_session
 
     with open_session(master or LOCAL) as spark:
-        yield tasks_of(spark, stage(spark) if stage else None)
+        yield SparkEngine(spark, stage(spark) if stage else None)
 
 
-def tasks_of(spark: SparkSession, stage: Stage | None = None) -> Runner:
-    """On a session that is there."""
-    from .spark_tasks import run_tasks
+def _as_batches(rows: Iterable[Packed]) -> Iterator[pa.RecordBatch]:
+    """One batch a row: rows are large."""
+    return map(as_batch, rows)
 
-    def run(function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
-        with stage(label) if stage else nullcontext():
-            return run_tasks(spark, function, items, label)
 
-    return run
+def as_batch(row: Packed) -> pa.RecordBatch:
+    arrays = [pa.array([value], kind.type) for value, kind in zip(row, PACKED, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=PACKED)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .filter_overlap import PAIRS, codes_of, distinct, overlaps
+from .filter_overlap import PAIRS, distinct, overlaps, places_of
 from .schemas import DELIVERIES, PUBLISHES
 from .tallies import OTHER, Tallies, folded, last_kept, merged, run_starts
 
@@ -145,11 +145,11 @@ def _bounded(tables: list[pa.Table], keys: Sequence[str], most: int) -> pa.Table
 
 def _counted(deliveries: pa.Table, count_publishes: bool) -> pa.Table:
     """With a column for each thing that is counted."""
-    names = ("topic", "subscriber", "filter", "capture", "publish_frame", "frame", "retained", "outcome")
+    names = ("topic", "subscriber", "filter", "publish", "forward", "retained", "outcome")
     table = deliveries.select(names).cast(pa.schema([DELIVERIES.field(name) for name in names]))
-    outcome, was_seen = table.column("outcome"), pc.is_valid(table.column("frame"))
+    outcome, was_seen = table.column("outcome"), pc.is_valid(table.column("forward"))
     retained = table.column("retained").fill_null(False)
-    due = pc.and_(pc.is_in(outcome, pa.array(_DUE)), pc.is_valid(table.column("publish_frame")))
+    due = pc.and_(pc.is_in(outcome, pa.array(_DUE)), pc.is_valid(table.column("publish")))
     flags = {name: pc.equal(outcome, name) for name in OUTCOMES}
     for name in ("altered", "misdirected"):  # the forward that it was has a row of its own
         flags[name] = pc.and_(flags[name], due)
@@ -170,7 +170,7 @@ def _firsts(table: pa.Table, due: pa.ChunkedArray) -> NDArray[np.int64]:
     at = np.flatnonzero(due.to_numpy())
     rows = table.take(pa.array(at))
     flags = np.zeros(len(table), np.int64)
-    flags[at[distinct((codes_of(rows.column("capture")), rows.column("publish_frame").to_numpy()))]] = 1
+    flags[at[distinct(places_of(rows.column("publish")))]] = 1
     return flags
 
 

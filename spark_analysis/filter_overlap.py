@@ -16,11 +16,11 @@ PAIRS = pa.schema([("filter", pa.string()), ("other", pa.string()), ("count", pa
 
 def overlaps(deliveries: pa.Table) -> pa.Table:
     """A row for each pair of filters of each publish and subscriber. All rows of a publish must be in the table."""
-    known = pc.and_(pc.is_valid(deliveries.column("filter")), pc.is_valid(deliveries.column("publish_frame")))
+    known = pc.and_(pc.is_valid(deliveries.column("filter")), pc.is_valid(deliveries.column("publish")))
     rows = deliveries.filter(known)
     names = pc.unique(rows.column("filter").cast(pa.string())).sort()
-    columns = [codes_of(rows.column(name)) for name in ("capture", "subscriber")]
-    columns += [rows.column("publish_frame").to_numpy(), codes_of(rows.column("filter"), names)]
+    columns = [*places_of(rows.column("publish")), codes_of(rows.column("subscriber"))]
+    columns += [codes_of(rows.column("filter"), names)]
     once = distinct(columns)
     left, right = _pairs(np.stack(columns, axis=1)[once])
     return pa.table([names.take(left), names.take(right), np.ones(len(left), np.int64)], schema=PAIRS)
@@ -31,6 +31,12 @@ def codes_of(column: pa.ChunkedArray, names: pa.Array | None = None) -> Integers
     texts = column.cast(pa.string())
     values = names if names is not None else pc.unique(texts)
     return np.asarray(pc.index_in(texts, value_set=values).to_numpy(), np.int64)
+
+
+def places_of(column: pa.ChunkedArray) -> tuple[Integers, Integers]:
+    """Of datagrams (``schemas.PLACE``) the capture as a number, and the frame."""
+    capture, frame = (pc.struct_field(column, name) for name in ("capture", "frame"))
+    return codes_of(capture), np.asarray(frame.to_numpy(), np.int64)
 
 
 def distinct(columns: Sequence[Integers]) -> Integers:

@@ -5,25 +5,30 @@
 [('anna', 'pass'), ('bert', 'fail'), ('carla', 'unreadable')]
 
 A submission is one job: it has its own dialect, its own sessions and its own troubles, and none stops the others. So
-200 of them are one run, in this process or as tasks of one Spark session; only a very large one is cut into parts.
+200 of them are one run, in this process or as tasks of one Spark session; only a very large one is read in units.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from pcap_tools.dialect import load_dialect
 from pcap_tools.errors import TopicsharkError, UsageError
 from pcap_tools.escaping import escape_text
 
+from .ack_timing import TimingSummary
 from .capture_parts import Dialects
-from .check import SMALL_BYTES, Options, check, judge
+from .check import SMALL_BYTES, check, judge
 from .checker.ingested import Sources
-from .checker.results import FAIL, INCONCLUSIVE, PASS, CheckResult, Finding, SessionResult
-from .engines import Stage, on_spark
+from .checker.verdicts import FAIL, INCONCLUSIVE, PASS, CheckResult, Finding, Place, RuleVerdict, SessionResult
+from .engines import Packed, Stage, spark_engine
+from .fanout import FanoutSummary
+from .pipeline import Options
 from .planning import wanted_dialects
 from .reports.as_json import troubles
 from .reports.safe_text import shown
@@ -132,16 +137,20 @@ def _grade_on_spark(
 ) -> list[Grade]:
     """Some in each task; then those that are large, one after the other, each in tasks of its own."""
     large = {one.folder for one in submissions if _size(one) > LARGE_BYTES}
-    with on_spark(master, stage) as run:
-        small = [one for one in submissions if one.folder not in large]
-        found = run(partial(_grade_all, wish), _bundles(small), "grade")
-        grades = {one.folder: one for bundle in found for one in bundle}
+    with spark_engine(master, stage) as engine:
+        bundles = _bundles([one for one in submissions if one.folder not in large])
+        rows = engine.read(partial(_grade_all, wish), bundles, "grade") if bundles else None
+        found = engine.collect(rows, (_GRADE, _REFUSED), "grade") if bundles else []
+        for row in found:
+            if row.kind == _REFUSED:
+                raise UsageError(row.data.decode())
+        grades = {one.folder: one for one in (_unpacked(row.data) for row in found)}
 
-        def in_parts(captures: Sequence[str], dialects: Dialects) -> CheckResult:
-            options = Options(dialects, wish.brokers, wish.rules, wish.limit, summaries=False)
-            return judge(Sources(tuple(captures)), options, wish.merge, run)
+        def in_units(captures: Sequence[str], dialects: Dialects) -> CheckResult:
+            options = Options(dialects, wish.brokers, summaries=False, limit=wish.limit)
+            return judge(Sources(tuple(captures)), options, wish.merge, engine, wish.rules)
 
-        grades |= {one.folder: _grade(wish, one, in_parts) for one in submissions if one.folder in large}
+        grades |= {one.folder: _grade(wish, one, in_units) for one in submissions if one.folder in large}
     return [grades[one.folder] for one in submissions]
 
 
@@ -158,9 +167,44 @@ def _bundles(submissions: Sequence[Submission]) -> list[list[Submission]]:
     return bundles
 
 
-def _grade_all(wish: Wish, submissions: Sequence[Submission]) -> list[Grade]:
+_GRADE, _REFUSED = "grade", "refused"
+
+
+def _grade_all(wish: Wish, submissions: Sequence[Submission]) -> Iterator[Packed]:
     """In a task."""
-    return [_grade(wish, one) for one in submissions]
+    for one in submissions:
+        try:
+            yield Packed(0, _GRADE, _packed(_grade(wish, one)))
+        except UsageError as error:
+            yield Packed(0, _REFUSED, str(error).encode(errors="replace"))
+            return
+
+
+def _packed(grade: Grade) -> bytes:
+    """Without summaries, which are not made here."""
+    sessions = [
+        {**vars(one), "rules": list(map(vars, one.rules)), "findings": list(map(vars, one.findings))}
+        for one in grade.sessions
+    ]
+    for one in sessions:
+        del one["timing"], one["fanout"]
+    return json.dumps({**vars(grade), "sessions": sessions}).encode()
+
+
+def _unpacked(data: bytes) -> Grade:
+    said = json.loads(data)
+    for name in ("dialects", "problems"):
+        said[name] = tuple(said[name])
+    return Grade(**said | {"sessions": tuple(_session(one) for one in said["sessions"])})
+
+
+def _session(said: dict[str, Any]) -> SessionResult:
+    findings = [
+        Finding(**one | {"related": tuple(Place(*place) for place in one["related"])}) for one in said["findings"]
+    ]
+    rules = [RuleVerdict(**one) for one in said["rules"]]
+    summaries = {"timing": TimingSummary.empty(), "fanout": FanoutSummary.empty()}
+    return SessionResult(**said | {"rules": rules, "findings": findings} | summaries)
 
 
 def _size(submission: Submission) -> int:

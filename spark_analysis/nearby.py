@@ -10,7 +10,7 @@ are decoded: memory is bounded whatever the size.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from pcap_tools.escaping import escape_text
 from .capture_parts import Dialects
 from .checker.events import endpoint_text
 from .checker.ingested import Sources
-from .checker.results import Finding
+from .checker.verdicts import Finding, Place
 from .planning import plan_capture
 
 Row = dict[str, Any]
@@ -49,54 +49,70 @@ Stretches = NDArray[np.int64]  # rows of first and last frame, in order, apart f
 def frames_near(
     sources: Sources, dialects: Dialects, findings: Sequence[Finding], brokers: Collection[str] = ()
 ) -> list[list[Row]]:
-    """For each finding the messages of its frames and of the same client or topic nearby, in the order of frames.
+    """For each finding the messages of its datagrams, of whichever capture, and in its own capture those nearby of the
+    same client or topic; in the order of time.
 
-    Empty where a capture can no longer be read.
+    Empty where the finding's capture can no longer be read.
     """
-    by_capture: dict[str, list[int]] = {}
-    for at, finding in enumerate(findings):
-        by_capture.setdefault(finding.capture, []).append(at)
-    found: list[list[Row]] = [[] for _ in findings]
-    for capture, places in by_capture.items():
-        wanted = _stretches([findings[at] for at in places])
+    rows: dict[str, list[Row]] = {}
+    for capture, wanted in _stretches(findings).items():
         try:
-            rows = pa.Table.from_batches(_rows(sources, dialects, capture, wanted), _SCHEMA).to_pylist()
+            read = pa.Table.from_batches(_rows(sources, dialects, capture, wanted), _SCHEMA).to_pylist()
         except TopicsharkError:
             continue  # the check has told what there is to tell
-        ended = [_with_ends(row) for row in rows]
-        for at in places:
-            found[at] = chosen(ended, findings[at], brokers)
-    return found
+        rows[capture] = [_with_ends(row, capture) for row in read]
+    return [_around(rows, finding, brokers) for finding in findings]
+
+
+def _around(rows: Mapping[str, Sequence[Row]], finding: Finding, brokers: Collection[str]) -> list[Row]:
+    if not rows.get(finding.capture):
+        return []
+    captures = dict.fromkeys((finding.capture, *(place.capture for place in _related(finding))))
+    return chosen([row for capture in captures for row in rows.get(capture, ())], finding, brokers)
+
+
+def _related(finding: Finding) -> Sequence[Place]:
+    return finding.related[:MOST_RELATED]
 
 
 def chosen(rows: Sequence[Row], finding: Finding, brokers: Collection[str] = ()) -> list[Row]:
-    """The finding's own frames, then of the same clients or topics those that are nearest, up to `MOST_ROWS`."""
-    own = {finding.frame, *finding.related[:MOST_RELATED]}
-    told = [row for row in rows if row["frame"] in own]
+    """The finding's own datagrams, then of the same clients or topics in its capture those that are nearest, up to
+    `MOST_ROWS`."""
+    own = {(finding.capture, finding.frame), *_related(finding)}
+    told = [row for row in rows if (row["capture"], row["frame"]) in own]
     topics = {finding.topic, *(row["topic"] for row in told)} - {None}
     clients = {finding.client, *(row[end] for row in told for end in ("source", "target"))} - {None, *brokers}
 
     def is_near(row: Row) -> bool:
+        if row["capture"] != finding.capture or (row["capture"], row["frame"]) in own:
+            return False
         is_same = row["topic"] in topics or row["source"] in clients or row["target"] in clients
         return is_same and row["copy_of"] is None and abs(row["time_ns"] - finding.time_ns) <= NEAR_NS
 
     others = sorted(
-        (row for row in rows if row["frame"] not in own and is_near(row)),
+        (row for row in rows if is_near(row)),
         key=lambda row: (abs(row["frame"] - finding.frame), row["frame"]),
     )
     room = max(0, min(MOST_OTHERS, MOST_ROWS - len(told)))
     return sorted([*told, *others[:room]], key=lambda row: (row["time_ns"], row["frame"]))
 
 
-def _with_ends(row: Row) -> Row:
+def _with_ends(row: Row, capture: str) -> Row:
     source, target = endpoint_text(row["src"], row["sport"]), endpoint_text(row["dst"], row["dport"])
-    return row | {"source": source, "target": target}
+    return row | {"capture": capture, "source": source, "target": target}
 
 
-def _stretches(findings: Iterable[Finding]) -> Stretches:
-    """Frames that are wanted of one capture."""
-    ends = [(one.frame - NEAR_FRAMES, one.frame + NEAR_FRAMES) for one in findings]
-    ends += [(frame, frame) for one in findings for frame in one.related[:MOST_RELATED]]
+def _stretches(findings: Iterable[Finding]) -> dict[str, Stretches]:
+    """Frames that are wanted, by capture."""
+    ends: dict[str, list[tuple[int, int]]] = {}
+    for one in findings:
+        ends.setdefault(one.capture, []).append((one.frame - NEAR_FRAMES, one.frame + NEAR_FRAMES))
+        for place in _related(one):
+            ends.setdefault(place.capture, []).append((place.frame, place.frame))
+    return {capture: _merged(some) for capture, some in ends.items()}
+
+
+def _merged(ends: Iterable[tuple[int, int]]) -> Stretches:
     merged: list[list[int]] = []
     for low, high in sorted(ends):
         if merged and low <= merged[-1][1] + 1:

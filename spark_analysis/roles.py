@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from pcap_tools.escaping import escape_text
 
 from .capture_parts import Dialects
-from .checker.brokers import Brokers, choose_brokers
-from .checker.gathering import PAIRS, look
+from .checker.endpoints import PAIRS, Brokers, choose_brokers, pairs_of
+from .checker.events import rows_of
 from .checker.kernels.hashing import hashes, mix
-from .checker.pieces import Piece, read_piece
 from .checker.policy import SUBSCRIBE, UNSUBSCRIBE, Policy
+from .checker.units import Unit, read_unit
 from .planning import plan_capture
 
-PIECE_BYTES = 96 << 20  # of a capture that are in memory at a time
+UNIT_BYTES = 96 << 20  # of a capture that are in memory at a time
 MOST_NAMES = 10_000  # more would help nobody, and a forged capture could have millions
 CLIENT, PUBLISHER, SUBSCRIBER, BROKER = 1, 2, 4, 8
 # In which order hosts talk, and what they are: bits of the above.
@@ -44,15 +44,15 @@ def roles_of(capture: str, dialects: Dialects, brokers: Sequence[str] = ()) -> d
 
 
 def _talks(capture: str, dialects: Dialects) -> Iterator[tuple[Policy, pa.Table]]:
-    """By dialect who said what to whom; pieces are read one after the other."""
-    plan = plan_capture(capture, dialects, PIECE_BYTES)
+    """By dialect who said what to whom; units are read one after the other."""
+    plan = plan_capture(capture, dialects, UNIT_BYTES)
     policies = [Policy(dialect) for dialect in dialects.wanted]
     found: list[list[pa.Table]] = [[] for _ in policies]
     for split in plan.splits:
-        batches = read_piece(Piece(escape_text(capture), split, plan.routes), dialects).batches
+        batches = read_unit(Unit(escape_text(capture), split, plan.routes), dialects).batches
         for policy, tables in zip(policies, found, strict=True):
             if batches:
-                tables.append(look(batches, policy).pairs)
+                tables.append(pairs_of(rows_of(batches, policy.dialect.name), policy, 0))
     for policy, tables in zip(policies, found, strict=True):
         pairs = pa.concat_tables([PAIRS.empty_table(), *tables])
         if len(pairs):
@@ -60,7 +60,7 @@ def _talks(capture: str, dialects: Dialects) -> Iterator[tuple[Policy, pa.Table]
 
 
 def parties_of(pairs: pa.Table, policy: Policy, brokers: Brokers) -> pa.Table:
-    """Of one dialect; ``pairs``: see ``gathering.PAIRS``. A host may have several rows."""
+    """Of one dialect; ``pairs``: see ``endpoints.PAIRS``. A host may have several rows."""
     (src, by), (dst, to) = (_side(pairs, end, brokers) for end in ("src", "dst"))
     if policy.dialect.spec.broker.forward_from == "ephemeral":
         hosts = np.array(sorted(brokers.hosts), np.int64)

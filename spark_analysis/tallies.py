@@ -7,14 +7,16 @@ of the rest. A key among the first of all is among the first of every part, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from .packing import pack_tables, unpack_tables
 
 OTHER = "(other)"  # what the rest is called where it is shown
 LEAST, MOST = "least_", "most_"  # columns of these names hold minima and maxima, all others sums
@@ -77,20 +79,19 @@ def run_starts(table: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
 
 
 class Tallies:
-    """A dataclass of tallies and numbers that tasks send: compressed, since sorted names repeat each other."""
+    """A dataclass of tallies and numbers, which tasks hand over as bytes."""
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        values = [getattr(self, one.name) for one in fields(self)]  # type: ignore[arg-type]
-        return _restored, (type(self), [_packed(one) if isinstance(one, pa.Table) else one for one in values])
+    def packed(self) -> bytes:
+        values = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        tables = {name: value for name, value in values.items() if isinstance(value, pa.Table)}
+        numbers = pa.table({name: [value] for name, value in values.items() if name not in tables})
+        return pack_tables({**tables, _NUMBERS: numbers})
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Self:
+        tables = unpack_tables(data)
+        numbers = tables.pop(_NUMBERS).to_pylist()
+        return cls(**tables, **(numbers[0] if numbers else {}))
 
 
-def _restored(kind: Callable[..., Any], values: list[Any]) -> Any:
-    return kind(*(pa.ipc.open_stream(one).read_all() if isinstance(one, bytes) else one for one in values))
-
-
-def _packed(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+_NUMBERS = "numbers "  # no field has such a name

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
-
-from spark_analysis.check import PART_BYTES
 from spark_analysis.checker.brokers import choose_brokers
-from spark_analysis.checker.events import events_of
 from spark_analysis.checker.gathering import know, look
 from spark_analysis.checker.part_check import check_part
 from spark_analysis.checker.pieces import read_piece
-from spark_analysis.checker.policy import Policy
 from spark_analysis.checker.session_jobs import EVER
+
+from spark_analysis.check import PART_BYTES
+from spark_analysis.checker.events import events_of
+from spark_analysis.checker.policy import Policy
 from spark_analysis.checker.session_plans import plan_sessions
 from spark_analysis.planning import wanted_dialects
 

@@ -17,8 +17,8 @@ from generators.chance import Chance
 from generators.generate import Made, generate, stage
 from pcap_tools.dialect import Dialect, load_dialect
 from spark_analysis.check import check
-from spark_analysis.checker.results import Finding
 from spark_analysis.checker.rules import level_of
+from spark_analysis.checker.verdicts import Finding
 from spark_analysis.planning import wanted_dialects
 
 NO_LIMIT = 1_000_000
@@ -150,7 +150,7 @@ def hold_against(outcome: Outcome, labels: Iterable[dict[str, Any]], findings: l
 
 
 def _frames(finding: Finding) -> set[int]:
-    return {finding.frame, *finding.related}
+    return set(finding.frames)
 
 
 def _score_finding(outcome: Outcome, finding: Finding, labels: list[dict[str, Any]]) -> None:

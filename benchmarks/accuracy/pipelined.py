@@ -169,7 +169,7 @@ def measure(name: str, folder: Path, publishes: int = 10_000, seed: int = 1) -> 
     acked = {sent[one.answers]: frame for frame, one in enumerate(captured, 1) if one.answers is not None}
     publishes_at = set(sent.values())
     pairs = [
-        (row["frame"], row["ack_frame"])
+        (row["frame"], row["ack"]["frame"])
         for row in exchanges_of(path, name).to_pylist()
         if row["asks"] == "client" and row["quality"] in SURE and row["frame"] in publishes_at
     ]

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from .ack_view import MILLISECOND, AckView
-from .context import Point
 from .control import DISCONNECTS
+from .endpoints import Point
 from .events import FROM_BROKER, TO_BROKER, Col
-from .findings import numbers, seconds
+from .evidence import BESIDE_NS, CAPTURE_LOST, CUT, LOSS
+from .facts import SessionFacts
+from .findings import CANDIDATES, as_list
 from .kernels.hashing import mix
 from .kernels.pairing import ANSWER, DUPLICATE, REPLY, REQUEST, STRAY
 from .kernels.statuses import follow
 from .policy import ACK, ACK_FIRST, ACK_LAST, SECOND, STATUS
+from .talk_view import MILLISECOND, TalkView
 
 Integers = NDArray[np.int64]
 ASTRAY_NS = 20 * MILLISECOND  # an ACK that goes astray leaves as soon as any
-BESIDE_NS = 50 * MILLISECOND  # forwards later than that say nothing about order
 ENOUGH_SENDS = 3  # that all of them are lost is no longer likely
 ENOUGH_ELSEWHERE = 4  # where not all that is seen has come to the broker
+MOST_WAITING = 64  # unanswered requests that an ACK may have been meant for
+
+# ACKs that answer nothing and requests without an ACK: what went to one client may have been meant for another.
+ASTRAY = pa.schema(
+    [(name, pa.int64()) for name in ("id", "time", "broker", "client", "message", "key", "group")]
+    + [("is_stray", pa.bool_()), ("topic", pa.string()), ("client_text", pa.string())]
+)
 
 
 class AckRules:
-    """What the broker owes whoever asks; and with it R-MISSING, which is about the same requests."""
+    """What the broker owes clients that ask; and with it R-MISSING, which is about the same requests."""
 
-    def __init__(self, view: AckView) -> None:
+    def __init__(self, view: TalkView) -> None:
         self.view = view
-        self.events, self.context, self.deliveries = view.events, view.context, view.deliveries
-        self.asked, self.signs, self.findings = view.asked, view.signs, view.findings
-        self._astray: set[int] = set()
-        self._told: set[int] = set()
+        self.events, self.facts, self.asked = view.events, view.facts, view.client_exchanges
+        self.candidates, self.reactions = view.candidates, view.reactions
 
     def run(self) -> None:
         if self.events.policy.broker_acks.any():
@@ -41,35 +52,38 @@ class AckRules:
             self._order()
             self._statuses()
 
+    def _ids(self, *rows: int) -> list[int]:
+        return self.candidates.ids(rows)
+
     def _firsts(self) -> Integers:
         firsts = self.asked.firsts()
         owed = firsts[self.asked.owed[firsts]]
-        return owed[~np.isin(owed, self.deliveries.wild)]
+        return owed[~np.isin(owed, self.view.publishes.wild)]
 
     def _missing(self) -> None:
         firsts, asked, time = self._firsts(), self.asked, self.events[Col.TIME]
-        self.findings.check("A-MISSING", firsts)
+        self.candidates.check("A-MISSING", firsts)
         if self.events.policy.has_resends:
-            self.findings.check("R-MISSING", firsts)
-        for first in numbers(firsts[(asked.ack[firsts] < 0) | (asked.sends[firsts] > ENOUGH_SENDS)]):
-            if first in self._astray or self._is_turned_away(first):
+            self.candidates.check("R-MISSING", firsts)
+        for first in as_list(firsts[(asked.ack[firsts] < 0) | (asked.sends[firsts] > ENOUGH_SENDS)]):
+            if self._is_turned_away(first):
                 continue
+            own = int(self.events[Col.ID][first])
             if asked.ack[first] >= 0:
-                self._missing_for_long(first)
+                self._missing_for_long(first, own)
                 continue
             last, sends = int(asked.last[first]), int(asked.sends[first])
-            waited = self.context.end - int(time[last])
-            enough = 2 if self.context.point is Point.BROKER else ENOUGH_SENDS
-            sure = self._is_sure(first, sends) and (waited > 1.02 * self.view.resend_ns or sends >= enough)
-            often = "" if sends == 1 else f", though it is sent {sends} times"
-            text = f"{self.view.name(first)} is never acknowledged{often}"
-            rows = numbers(self.view.sends(first)) if sends > 1 else []
-            self.findings.add("A-MISSING", first, text, rows, sure=sure)
+            waited = self.facts.end - int(time[last])
+            enough = 2 if self.facts.point is Point.BROKER else ENOUGH_SENDS
+            sure, unless = self._is_sure(first, sends)
+            sure = sure and (waited > 1.02 * self.view.resend_ns or sends >= enough)
+            rows = self._ids(*as_list(self.view.sends(first))) if sends > 1 else []
+            detail = {"message": self.view.name(first), "count": sends}
+            self.candidates.add("A-MISSING", first, detail, rows, sure, unless, key=own)
             if self.events.policy.has_resends and sends == 1:
-                after = seconds(self.view.resend_ns)
-                text = f"{self.view.name(first)} is not sent again after {after}, though no ACK comes"
+                detail = {"message": self.view.name(first), "limit_ns": self.view.resend_ns}
                 long_enough = waited > 1.5 * self.view.resend_ns
-                self.findings.add("R-MISSING", first, text, sure=sure and long_enough)
+                self.candidates.add("R-MISSING", first, detail, (), sure and long_enough, unless, key=own)
 
     def _is_turned_away(self, first: int) -> bool:
         """Whether the broker ended the session when the request came: it then answers nothing else."""
@@ -82,37 +96,37 @@ class AckRules:
         gone = after[ended[events[Col.MESSAGE][after]]]
         return bool((events[Col.TIME][gone] - events[Col.TIME][last] < self.view.resend_ns).any())
 
-    def _missing_for_long(self, first: int) -> None:
+    def _missing_for_long(self, first: int, own: int) -> None:
         """What is acknowledged in the end may be another request of the same content: what came before has no ACK."""
         sends = self.view.sends(first)
         answered = np.flatnonzero(self.asked.answered[sends])
         run = sends[: int(answered[0])] if len(answered) else sends
-        enough = ENOUGH_SENDS if self.context.point is Point.BROKER else ENOUGH_ELSEWHERE
+        enough = ENOUGH_SENDS if self.facts.point is Point.BROKER else ENOUGH_ELSEWHERE
         if len(run) > enough:
-            text = f"{self.view.name(first)} is sent {len(run)} times before an ACK comes"
-            self.findings.add("A-MISSING", first, text, numbers(run))
+            detail = {"case": "in the end", "message": self.view.name(first), "count": len(run)}
+            self.candidates.add("A-MISSING", first, detail, self._ids(*as_list(run)), key=own)
 
-    def _is_sure(self, first: int, sends: int) -> bool:
-        """Whether the broker got the request and was there."""
+    def _is_sure(self, first: int, sends: int) -> tuple[bool, int]:
+        """Whether the broker got the request and was there; and the evidence on which that depends."""
         if sends >= ENOUGH_SENDS:
-            return True
-        if self.context.point is Point.CLIENT or (sends == 1 and self.signs.loss_seen):
-            return False
+            return True, 0
+        if self.facts.point is Point.CLIENT:
+            return False, 0
         rows = np.array([first]) if sends == 1 else self.view.sends(first)
-        return bool(self.signs.reacted[rows].any()) or not bool(self.signs.silent[rows].all())
+        heard = bool(self.reactions.reacted[rows].any()) or not bool(self.reactions.silent[rows].all())
+        return heard, LOSS if sends == 1 else 0
 
     def _late(self) -> None:
         firsts, asked, time = self._firsts(), self.asked, self.events[Col.TIME]
-        self.findings.check("A-LATE", firsts)
+        self.candidates.check("A-LATE", firsts)
         acked = firsts[asked.ack[firsts] >= 0]
         since_first = time[asked.ack[acked]] - time[acked]
         since_last = time[asked.ack[acked]] - time[asked.send_of[asked.ack[acked]]]
         late = (since_first > 1.02 * self.view.resend_ns) & (since_last > 0.1 * self.view.resend_ns)
-        for first, after in zip(numbers(acked[late]), numbers(since_first[late]), strict=True):
-            delay = f"{seconds(after)}; it is sent again after {seconds(self.view.resend_ns)}"
-            text = f"the ACK of {self.view.name(first)} comes after {delay}"
-            related = [first, *numbers(self.view.sends(first))]
-            self.findings.add("A-LATE", int(asked.ack[first]), text, related)
+        for first, after in zip(as_list(acked[late]), as_list(since_first[late]), strict=True):
+            detail = {"message": self.view.name(first), "after_ns": after, "limit_ns": self.view.resend_ns}
+            related = self._ids(first, *as_list(self.view.sends(first)))
+            self.candidates.add("A-LATE", int(asked.ack[first]), detail, related)
 
     def _acks(self) -> Integers:
         message, side = self.events[Col.MESSAGE], self.events[Col.SIDE]
@@ -121,60 +135,23 @@ class AckRules:
     def _duplicates(self) -> None:
         acks, asked = self._acks(), self.asked
         for rule in ("A-DUPLICATE", "A-UNSOLICITED", "A-MISDIRECTED"):
-            self.findings.check(rule, acks)
-        for row in numbers(asked.of_kind(REPLY, DUPLICATE)):
-            if row in self._told:
-                continue
+            self.candidates.check(rule, acks)
+        for row in as_list(asked.of_kind(REPLY, DUPLICATE)):
             first = int(asked.group[row])
-            bridged = self.context.point is Point.BRIDGE and self.events[Col.IP_ID][row] > 0
-            sure = self.context.point is Point.BROKER or bridged
-            text = f"{self.view.name(first)} is acknowledged once more than it was sent"
-            self.findings.add("A-DUPLICATE", row, text, [first, int(asked.ack[first])], sure=bool(sure))
+            bridged = self.facts.point is Point.BRIDGE and self.events[Col.IP_ID][row] > 0
+            sure = self.facts.point is Point.BROKER or bool(bridged)
+            related = self._ids(first, int(asked.ack[first]))
+            own = int(self.events[Col.ID][row])
+            self.candidates.add("A-DUPLICATE", row, {"message": self.view.name(first)}, related, sure, key=own)
 
     def _strays(self) -> None:
-        """ACKs that answer nothing: meant for another client, for an ACK, or for nobody."""
-        events = self.events
-        strays = self.asked.of_kind(REPLY, STRAY, DUPLICATE)
-        if not len(strays):
-            return
-        waiting = self._unanswered()
-        for row in numbers(strays):
-            other = self._meant_for(row, waiting)
-            may_precede = self.view.may_precede(row)
-            if other >= 0:
-                waiting = waiting[waiting != other]
-                self._astray.add(int(self.asked.group[other]))
-                text = f"the ACK of {self.view.name(other)} goes to {events.client(row)}; {events.client(other)} asked"
-                self.findings.add("A-MISDIRECTED", row, text, [other])
-                self._told.add(row)
-            elif self.asked.kind[row] == DUPLICATE:
-                continue  # the next rule's
-            elif self.view.answers_an_ack(row, TO_BROKER):
-                self.findings.add("A-ACK-OF-ACK", row, "the broker acknowledges an ACK")
+        """ACKs that answer nothing. Some were meant for another client: `misdirected` finds out."""
+        for row in as_list(self.asked.of_kind(REPLY, STRAY)):
+            own, detail = int(self.events[Col.ID][row]), {"case": "broker", "message": self.view.name(row)}
+            if self.view.answers_an_ack(row, TO_BROKER):
+                self.candidates.add("A-ACK-OF-ACK", row, detail, key=own)
             else:
-                text = f"{self.view.name(row)} answers nothing that {events.client(row)} sent"
-                self.findings.add("A-UNSOLICITED", row, text, sure=not may_precede)
-
-    def _unanswered(self) -> Integers:
-        """Sends for which no ACK came before the next."""
-        sends = (self.asked.role == REQUEST) & self.asked.owed & ~self.asked.answered
-        return np.flatnonzero(sends)
-
-    def _meant_for(self, row: int, waiting: Integers) -> int:
-        events, policy = self.events, self.events.policy
-        time = events[Col.TIME]
-        ack = events[Col.MESSAGE][row]
-        end = np.searchsorted(waiting, row)
-        for other in numbers(waiting[:end][::-1][:64]):
-            if time[row] - time[other] > ASTRAY_NS:
-                break
-            fits = (
-                policy.answers[ack, events[Col.MESSAGE][other]] and events[Col.BROKER][row] == events[Col.BROKER][other]
-            )
-            fits = fits and events[Col.CLIENT][row] != events[Col.CLIENT][other]
-            if fits and (not policy.is_keyed[ack] or events[Col.KEY][row] == events[Col.KEY][other]):
-                return other
-        return -1
+                self.candidates.add("A-UNSOLICITED", row, detail, sure=not self.view.may_precede(row), key=own)
 
     def _order(self) -> None:
         """ACK and forwards of one publish: which comes first."""
@@ -185,37 +162,41 @@ class AckRules:
         wanted = place[meaning] > 0
         wanted &= self.events[Col.TIME][acks] - self.events[Col.TIME][sends] < BESIDE_NS
         acks, sends, meaning = acks[wanted], sends[wanted], meaning[wanted]
-        first, last = self._forwards_beside()
-        if self.context.point is Point.CLIENT:
+        if self.facts.point is Point.CLIENT:
             return  # what comes to a client from two sides says nothing of the order in which it left
-        self.findings.check("A-ORDER", sends[first[sends] >= 0])
-        wrong = np.where(place[meaning] == ACK_LAST, last[sends] > acks, (first[sends] >= 0) & (first[sends] < acks))
-        for ack, send in zip(numbers(acks[wrong]), numbers(sends[wrong]), strict=True):
+        first, first_time, last, last_time = self._forwards_beside()
+        has = first[sends] >= 0
+        self.candidates.check("A-ORDER", sends[has])
+        wrong = has & np.where(
+            place[meaning] == ACK_LAST,
+            self.events.is_after(last_time[sends], last[sends], acks),
+            ~self.events.is_after(first_time[sends], first[sends], acks),
+        )
+        for ack, send in zip(as_list(acks[wrong]), as_list(sends[wrong]), strict=True):
             after = place[self.events.policy.meaning[self.events[Col.MESSAGE][send]]] == ACK_LAST
             rule = "A-ORDER" if self.events.policy.publishes[self.events[Col.MESSAGE][send]] else "T-ORDER"
-            what = "forwards" if rule == "A-ORDER" else "retained message"
-            text = f"the ACK of {self.view.name(send)} comes {'before' if after else 'after'} the {what}"
-            self.findings.add(
-                rule, ack if rule == "A-ORDER" else send, text, [send, ack, int(first[send]), int(last[send])]
-            )
+            detail = {"case": "before" if after else "after", "message": self.view.name(send)}
+            related = [*self._ids(send, ack), int(first[send]), int(last[send])]
+            self.candidates.add(rule, ack if rule == "A-ORDER" else send, detail, related)
         if self.events.policy.dialect.spec.broker.retained != "none":
-            self.findings.check(
-                "T-ORDER", sends[~self.events.policy.publishes[self.events[Col.MESSAGE][sends]] & (first[sends] >= 0)]
+            self.candidates.check(
+                "T-ORDER", sends[~self.events.policy.publishes[self.events[Col.MESSAGE][sends]] & has]
             )
 
-    def _forwards_beside(self) -> tuple[Integers, Integers]:
-        """By row of a request: the first and the last of the messages that it brought about at once; -1 for none."""
-        events, deliveries = self.events, self.deliveries
-        first, last = (np.full(len(events), -1, np.int64) for _ in range(2))
-        causes, seen = deliveries.publish_of(), deliveries.seen
-        near = (causes >= 0) & (events[Col.TIME][seen] - events[Col.TIME][causes] < BESIDE_NS)
-        found = deliveries.answers[near]
-        # Of one expectation only the first: a second copy may come later than its place.
-        near_seen = seen[near][deliveries.first[found] == seen[near]]
-        near_cause = causes[near][deliveries.first[found] == seen[near]]
-        first[near_cause[::-1]] = near_seen[::-1]
-        last[near_cause] = near_seen
-        return first, last
+    def _forwards_beside(self) -> tuple[Integers, Integers, Integers, Integers]:
+        """By row of a request: the first and the last of the messages that it brought about at once, as ids and times;
+        -1 for none. Of one expectation only the first counts: a second copy may come later than its place."""
+        events, forwards = self.events, self.view.forwards
+        made = tuple(np.full(len(events), -1, np.int64) for _ in range(4))
+        cause = events.rows_of(forwards.cause)
+        near = np.flatnonzero((cause >= 0) & forwards.is_first)
+        near = near[forwards.time[near] - events[Col.TIME][cause[near]] < BESIDE_NS]
+        if events.is_merged:
+            near = near[np.lexsort((forwards.forward[near], forwards.time[near]))]
+        back = near[::-1]
+        made[0][cause[back]], made[1][cause[back]] = forwards.forward[back], forwards.time[back]
+        made[2][cause[near]], made[3][cause[near]] = forwards.forward[near], forwards.time[near]
+        return made  # type: ignore[return-value]
 
     def _statuses(self) -> None:
         """Status messages: one follows each request that has one."""
@@ -225,30 +206,104 @@ class AckRules:
         message = events[Col.MESSAGE]
         wants = np.where((asked.role == REQUEST) & (np.append(policy.statuses, -1)[message] >= 0), asked.group, -1)
         acked = np.where((asked.role == REPLY) & (asked.kind == ANSWER), asked.group, -1)
-        status = (np.append(policy.meaning == STATUS, False)[message] & (events[Col.SIDE] == FROM_BROKER)).astype(
-            np.int64
-        )
+        status = np.append(policy.meaning == STATUS, False)[message] & (events[Col.SIDE] == FROM_BROKER)
         talk = mix(events[Col.BROKER], events[Col.CLIENT])
         found = np.full(len(events), -1, np.int64)
-        follow(np.lexsort((np.arange(len(events)), talk)), talk, wants, acked, status, found)
+        follow(np.lexsort((np.arange(len(events)), talk)), talk, wants, acked, status.astype(np.int64), found)
         firsts = np.unique(wants[wants >= 0])
-        firsts = firsts[~np.isin(firsts, self.deliveries.wild)]
-        self.findings.check("A-STATUS-MISSING", firsts)
+        firsts = firsts[~np.isin(firsts, self.view.publishes.wild)]
+        self.candidates.check("A-STATUS-MISSING", firsts)
         self._status_order(firsts[(found[firsts] >= 0) & (asked.ack[firsts] >= 0)], found)
-        for first in numbers(firsts[(found[firsts] < 0) & (asked.ack[firsts] >= 0)]):
+        for first in as_list(firsts[(found[firsts] < 0) & (asked.ack[firsts] >= 0)]):
             ack = int(asked.ack[first])
-            sure = self.context.end - events[Col.TIME][ack] > SECOND and self.context.point is not Point.CLIENT
+            sure = self.facts.end - events[Col.TIME][ack] > SECOND and self.facts.point is not Point.CLIENT
             missing = policy.messages[policy.statuses[message[first]]]
-            text = f"{self.view.name(first)} is acknowledged, but no {missing} says how it went"
-            self.findings.add("A-STATUS-MISSING", first, text, [ack], sure=bool(sure))
+            detail = {"message": self.view.name(first), "expected": missing}
+            self.candidates.add("A-STATUS-MISSING", first, detail, self._ids(ack), bool(sure))
 
     def _status_order(self, firsts: Integers, found: Integers) -> None:
-        if self.context.point is Point.CLIENT:
+        if self.facts.point is Point.CLIENT:
             return
         place = self.events.policy.ack_place[self.events.policy.meaning[self.events[Col.MESSAGE][firsts]]]
         early = firsts[
             (place == ACK_FIRST) & (found[firsts] < self.asked.ack[firsts]) & (self.asked.sends[firsts] == 1)
         ]
-        for first in numbers(early):
-            text = f"the ACK of {self.view.name(first)} comes after the status message"
-            self.findings.add("A-ORDER", int(self.asked.ack[first]), text, [first, int(found[first])])
+        for first in as_list(early):
+            detail = {"case": "status", "message": self.view.name(first)}
+            related = self._ids(first, int(found[first]))
+            self.candidates.add("A-ORDER", int(self.asked.ack[first]), detail, related)
+
+
+# -- across clients: ACKs that went to the wrong one --------------------------------------------------------------
+
+
+def astray_rows(view: TalkView) -> pa.Table:
+    """``ASTRAY`` of some clients."""
+    events, asked = view.events, view.client_exchanges
+    if not events.policy.broker_acks.any():
+        return ASTRAY.empty_table()
+    strays = asked.of_kind(REPLY, STRAY, DUPLICATE)
+    waiting = np.flatnonzero((asked.role == REQUEST) & asked.owed & ~asked.answered)
+    rows = np.concatenate([strays, waiting])
+    group = np.where(asked.group[rows] >= 0, events[Col.ID][asked.group[rows]], -1)
+    columns = [events[column][rows] for column in (Col.ID, Col.TIME, Col.BROKER, Col.CLIENT, Col.MESSAGE, Col.KEY)]
+    is_stray = np.arange(len(rows)) < len(strays)
+    topics = events.table.column("topic").take(pa.array(rows)).cast(pa.string()).combine_chunks()
+    texts = pa.array([events.client(int(row)) for row in rows], pa.string())
+    return pa.table([*(pa.array(one) for one in (*columns, group, is_stray)), topics, texts], schema=ASTRAY)
+
+
+@dataclass(frozen=True)
+class Misdirected:
+    """``candidates`` of A-MISDIRECTED; ids of the ACKs, and of the requests that they were meant for."""
+
+    candidates: pa.Table
+    acks: frozenset[int]
+    requests: frozenset[int]
+
+
+def misdirected(rows: pa.Table, facts: SessionFacts) -> Misdirected:
+    """A fold by broker over `astray_rows` of all clients."""
+    waiting: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    found: list[dict[str, Any]] = []
+    requests: set[int] = set()
+    for row in _near_strays(rows, len(facts.captures) > 1).to_pylist():
+        if not row["is_stray"]:
+            waiting[row["broker"]].append(row)
+            continue
+        other = _meant_for(row, waiting[row["broker"]], facts)
+        if other is None:
+            continue
+        waiting[row["broker"]].remove(other)
+        requests.add(other["group"])
+        detail = {"message": facts.policy.messages[other["message"]], "other": other["client_text"]}
+        found.append(
+            {"rule": "A-MISDIRECTED", "sure": True, "unless": CUT | CAPTURE_LOST, "key": 0, "id": row["id"]}
+            | {"time": row["time"], "related": [other["id"]], "client": row["client_text"], "topic": row["topic"]}
+            | {"detail": detail}
+        )
+    acks = frozenset(int(one["id"]) for one in found)
+    return Misdirected(pa.Table.from_pylist(found, CANDIDATES), acks, frozenset(requests))
+
+
+def _near_strays(rows: pa.Table, is_merged: bool) -> pa.Table:
+    """Strays, and what was asked just before one of them, in the order of the capture."""
+    time, is_stray = rows.column("time").to_numpy(), rows.column("is_stray").to_numpy()
+    strays = np.sort(time[is_stray])
+    if not len(strays):
+        return rows.slice(0, 0)
+    place = np.searchsorted(strays, time)
+    near = is_stray | ((place < len(strays)) & (strays[np.minimum(place, len(strays) - 1)] - time <= ASTRAY_NS))
+    kept = rows.filter(pa.array(near))
+    return kept.sort_by([("time", "ascending"), ("id", "ascending")] if is_merged else "id")
+
+
+def _meant_for(stray: dict[str, Any], waiting: list[dict[str, Any]], facts: SessionFacts) -> dict[str, Any] | None:
+    policy = facts.policy
+    for other in waiting[: -MOST_WAITING - 1 : -1]:
+        if stray["time"] - other["time"] > ASTRAY_NS:
+            break
+        fits = policy.answers[stray["message"], other["message"]] and stray["client"] != other["client"]
+        if fits and (not policy.is_keyed[stray["message"]] or stray["key"] == other["key"]):
+            return other
+    return None

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from .ack_view import MILLISECOND, AckView
 from .events import FROM_BROKER, Col
-from .findings import numbers, seconds
+from .evidence import DOUBLES, LOSS
+from .findings import as_list
 from .kernels.pairing import ACK_LOST, AFTER_ACK, ALTERED, DUPLICATE, EARLY, REPLY, REQUEST, RESEND, STRAY
+from .talk_view import MILLISECOND, TalkView
 
 
 class ClientRules:
     """What clients owe."""
 
-    def __init__(self, view: AckView) -> None:
+    def __init__(self, view: TalkView) -> None:
         self.view = view
-        self.events, self.context, self.told = view.events, view.context, view.told
-        self.asked, self.signs, self.findings = view.asked, view.signs, view.findings
+        self.events, self.facts, self.candidates = view.events, view.facts, view.candidates
+        self.asked, self.told = view.client_exchanges, view.broker_exchanges
 
     def run(self) -> None:
         if self.events.policy.has_resends:
@@ -28,39 +29,37 @@ class ClientRules:
         again = asked.of_kind(REQUEST, RESEND, EARLY, ACK_LOST, AFTER_ACK, ALTERED)
         again = again[asked.owed[again]]
         for rule in ("R-ALTERED", "R-ALTERED-RETAIN", "R-AFTER-ACK", "R-EARLY"):
-            self.findings.check(rule, again)
-        for row in numbers(again):
+            self.candidates.check(rule, again)
+        for row in as_list(again):
             first, kind = int(asked.group[row]), int(asked.kind[row])
-            name = self.view.name(row)
-            after = seconds(int(time[row] - time[first]))
-            sure = not self.signs.doubles_seen  # else it may be the network's copy of an older one
+            detail = {"message": self.view.name(row), "after_ns": int(time[row] - time[first])}
+            related = self.candidates.ids([first])
+            # Where the network doubles datagrams it may be the network's copy of an older one.
             if kind == EARLY:
-                text = f"{name} is sent again after {after}, long before its ACK is late"
-                self.findings.add("R-EARLY", row, text, [first], sure=sure)
+                self.candidates.add("R-EARLY", row, detail, related, unless=DOUBLES)
             elif kind == AFTER_ACK:
-                text = f"{name} is sent again although it was acknowledged"
-                self.findings.add("R-AFTER-ACK", row, text, [first, int(asked.ack[first])], sure=sure)
+                related += self.candidates.ids([int(asked.ack[first])])
+                self.candidates.add("R-AFTER-ACK", row, detail, related, unless=DOUBLES)
             elif kind == ALTERED:
-                self.findings.add("R-ALTERED", row, f"{name} is sent again after {after} with another payload", [first])
+                self.candidates.add("R-ALTERED", row, detail, related)
             flags = events[Col.RETAIN][[first, row]]
             if kind in (RESEND, EARLY, ACK_LOST) and flags.min() >= 0 and flags[0] != flags[1]:
-                self.findings.add("R-ALTERED-RETAIN", row, f"{name} is sent again with another retain flag", [first])
+                self.candidates.add("R-ALTERED-RETAIN", row, detail, self.candidates.ids([first]))
 
     def _of_clients(self) -> None:
         told, events, time = self.told, self.events, self.events[Col.TIME]
         firsts = told.firsts()
         firsts = firsts[told.owed[firsts]]
-        self.findings.check("A-CLIENT-MISSING", firsts)
-        for first in numbers(firsts[told.ack[firsts] < 0]):
-            waited = self.context.end - int(time[told.last[first]])
+        self.candidates.check("A-CLIENT-MISSING", firsts)
+        for first in as_list(firsts[told.ack[firsts] < 0]):
+            waited = self.facts.end - int(time[told.last[first]])
             enough = waited > 1.02 * self.view.resend_ns or told.sends[first] > 1
-            sure = enough and not self.signs.loss_seen
-            text = f"{events.client(first)} does not acknowledge {self.view.name(first)}"
-            self.findings.add("A-CLIENT-MISSING", first, text, sure=bool(sure))
+            detail = {"message": self.view.name(first)}
+            self.candidates.add("A-CLIENT-MISSING", first, detail, sure=bool(enough), unless=LOSS)
         speaker = np.append(events.policy.speakers, -1)[events[Col.MESSAGE]]
         acks = told.of_kind(REPLY, STRAY, DUPLICATE)
-        self.findings.check("A-ACK-OF-ACK", np.flatnonzero(told.role == REPLY))
-        for row in numbers(acks[speaker[acks] != 1]):
+        self.candidates.check("A-ACK-OF-ACK", np.flatnonzero(told.role == REPLY))
+        for row in as_list(acks[speaker[acks] != 1]):
             self._stray_of_client(row)
 
     def _may_answer_again(self, row: int) -> bool:
@@ -74,11 +73,9 @@ class ClientRules:
         return bool(self.told.owed[near].any())
 
     def _stray_of_client(self, row: int) -> None:
-        told = self.told
+        detail = {"case": "client", "message": self.view.name(row)}
         if self.view.answers_an_ack(row, FROM_BROKER):
-            sure = not (self.signs.doubles_seen or self.signs.loss_seen or self._may_answer_again(row))
-            self.findings.add("A-ACK-OF-ACK", row, f"{self.events.client(row)} acknowledges an ACK", sure=sure)
-        elif told.kind[row] == STRAY:
-            may_precede = self.view.may_precede(row)
-            text = f"{self.view.name(row)} of {self.events.client(row)} answers nothing that the broker sent"
-            self.findings.add("A-UNSOLICITED", row, text, sure=not may_precede)
+            sure = not self._may_answer_again(row)
+            self.candidates.add("A-ACK-OF-ACK", row, detail, sure=sure, unless=DOUBLES | LOSS)
+        elif self.told.kind[row] == STRAY:
+            self.candidates.add("A-UNSOLICITED", row, detail, sure=not self.view.may_precede(row))

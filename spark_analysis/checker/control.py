@@ -1,36 +1,38 @@
 """Control data of a session: who subscribed to what and for how long, what numbers mean, who is connected.
 
-Small beside the traffic: it is gathered part by part, put together once, and handed to every part.
+`control_rows` is a fold by client: control messages and the ACKs that they may have got give one row a control message.
+What is known of the whole session (`subscriptions_of`, `bindings_of`, `connected_of`) is made from these rows.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..schemas import SUBSCRIPTIONS
-from .events import FROM_BROKER, NOTHING, TO_BROKER, Col, Events
+from .events import FROM_BROKER, NOTHING, TO_BROKER, Col, Events, capture_and_frame, endpoint_text
 from .kernels.answering import first_answers
 from .kernels.hashing import hash_of, mix
+from .kernels.subscribing import CHANGE_ENDED, CHANGE_ID, CHANGE_MOST, CHANGE_TIME, CHANGED, follow_subscriptions
 from .policy import ACK, CREATE, SUBSCRIBE, UNSUBSCRIBE, Policy
 
 Integers = NDArray[np.int64]
 UNANSWERED = -1
+NEVER = 1 << 62
 SETTLES_NS = 10_000_000  # without ACKs: a subscription counts so long after it came
-DOUBLE_NS = 10_000_000  # the same again within this time is the network's doing
 LATEST_ANSWER = 1.5  # of the resend time
 GOODBYE_NS = 1_000_000_000  # within which a broker answers the end of a session
 CONNECTS, DISCONNECTS = "CONNECT", "DISCONNECT"
 
 CONTROL = pa.schema(
-    [(name, pa.int64()) for name in ("time", "frame", "capture", "broker", "client", "message", "side")]
-    + [(name, pa.int64()) for name in ("filter", "name", "number", "key", "answered", "ip_id")]
+    [(name, pa.int64()) for name in ("time", "id", "broker", "client", "message", "side")]
+    + [(name, pa.int64()) for name in ("number", "key", "answered")]
     + [(name, pa.string()) for name in ("filter_text", "topic_text", "client_text")]
 )
 
@@ -38,16 +40,22 @@ CONTROL = pa.schema(
 def control_rows(events: Events) -> pa.Table:
     """Everything that changes what is due later. `answered` is the time of the first ACK that it may have got."""
     rows = np.flatnonzero(_is_control(events))
-    answered = _answer_times(events, rows)
-    columns = (Col.TIME, Col.FRAME, Col.CAPTURE, Col.BROKER)
-    numbers: list[Integers] = [events[column][rows] for column in columns]
+    numbers: list[Integers] = [events[column][rows] for column in (Col.TIME, Col.ID, Col.BROKER)]
     numbers += [_subscribers(events, rows), events[Col.MESSAGE][rows], events[Col.SIDE][rows]]
-    numbers += [events[column][rows] for column in (Col.FILTER, Col.NAME, Col.NUMBER, Col.KEY)]
-    numbers += [answered, events[Col.IP_ID][rows]]
+    numbers += [events[column][rows] for column in (Col.NUMBER, Col.KEY)]
+    numbers += [_answer_times(events, rows)]
     where = pa.array(rows)
-    texts = [events.table.column(name).take(where).cast(pa.string()) for name in ("filter", "topic")]
-    ends = pa.array([_subscriber_text(events, int(row)) for row in rows], pa.string())
-    return pa.table([*(pa.array(one) for one in numbers), *texts, ends], schema=CONTROL)
+    texts = [events.table.column(name).take(where).cast(pa.string()).combine_chunks() for name in ("filter", "topic")]
+    return pa.table([*(pa.array(one) for one in numbers), *texts, _subscriber_texts(events, rows)], schema=CONTROL)
+
+
+def control_and_acks(events: Events) -> NDArray[np.bool_]:
+    """Which events `control_rows` looks at: control messages, and ACKs that may answer one."""
+    policy, message = events.policy, events[Col.MESSAGE]
+    control = control_messages(policy)
+    answers = policy.answers[:, control].any(axis=1) & (policy.meaning == ACK)
+    wanted: NDArray[np.bool_] = np.append(control | answers, False)[message] & (events[Col.SIDE] >= 0)
+    return wanted
 
 
 def _is_control(events: Events) -> NDArray[np.bool_]:
@@ -94,10 +102,17 @@ def _subscribers(events: Events, rows: Integers) -> Integers:
     return np.where(port == NOTHING, client, mix(events[Col.SRC_HOST][rows], port))
 
 
+def _subscriber_texts(events: Events, rows: Integers) -> pa.Array:
+    """`_subscribers` as text; each distinct one is written once."""
+    found, first, where = np.unique(_subscribers(events, rows), return_index=True, return_inverse=True)
+    texts = [_subscriber_text(events, int(row)) for row in rows[first]]
+    return pa.array(texts, pa.string()).take(pa.array(where)) if len(found) else pa.array([], pa.string())
+
+
 def _subscriber_text(events: Events, row: int) -> str:
     if events.policy.dialect.spec.broker.subscriber_port is None or events[Col.PORT][row] == NOTHING:
         return events.client(row)
-    return f"{events.text('src', row)}:{events[Col.PORT][row]}"
+    return endpoint_text(events.text("src", row) or "?", int(events[Col.PORT][row]))
 
 
 @dataclass(frozen=True)
@@ -113,64 +128,98 @@ class Subscriptions:
     texts: tuple[str, ...]  # the client of each
     by_filter: Integers  # offsets into subscribers
     first: Integers
-    changes: Integers  # (TIME, LEAST, MOST, FRAME, ENDED), sorted by time within a subscriber
+    changes: Integers  # (TIME, LEAST, MOST, ID, ENDED), sorted by time within a subscriber
 
 
-def subscription_rows(subscriptions: Subscriptions, session: str) -> pa.Table:
-    """From when to when each stood, as far as the capture tells."""
+def no_subscriptions() -> Subscriptions:
+    nothing = np.zeros(1, np.int64)
+    return Subscriptions((), np.zeros((3, 0), np.int64), (), nothing, nothing, np.zeros((CHANGED, 0), np.int64))
+
+
+def subscription_rows(subscriptions: Subscriptions, session: str, captures: Sequence[str]) -> pa.Table:
+    """One row per subscription interval, as far as the capture tells."""
     rows = []
     for who, client in enumerate(subscriptions.texts):
         text = subscriptions.filters[int(subscriptions.subscribers[2, who])]
         since: tuple[int, int] | None = None
-        for time, _, most, frame, ended in subscriptions.changes[
-            :, subscriptions.first[who] : subscriptions.first[who + 1]
-        ].T.tolist():
+        begin, end = subscriptions.first[who], subscriptions.first[who + 1]
+        for change in subscriptions.changes[:, begin:end].T.tolist():
+            time, most, ended = change[CHANGE_TIME], change[CHANGE_MOST], change[CHANGE_ENDED]
             if since is None and most:
-                since = frame, time
+                since = change[CHANGE_ID], time
             elif since is not None and ended:
-                rows.append((session, client, text, *since, frame, time))
+                rows.append((session, client, text, *since, change[CHANGE_ID], time))
                 since = None
         if since is not None:
             rows.append((session, client, text, *since, None, None))
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(SUBSCRIPTIONS)
+    made = [
+        (session, client, text, _place(begin, captures), since, _place(end, captures), until)
+        for session, client, text, begin, since, end, until in rows
+    ]
+    columns = list(zip(*made, strict=True)) if made else [()] * len(SUBSCRIPTIONS)
     return pa.table(
         [pa.array(list(one), kind.type) for one, kind in zip(columns, SUBSCRIPTIONS, strict=True)], SUBSCRIPTIONS
     )
 
 
-@dataclass
-class _Standing:
-    """One subscription as its history is followed."""
-
-    changes: list[tuple[int, int, int, int, int]]
-    least: int = 0
-    most: int = 0
-    last: int = -(1 << 62)
+def _place(datagram: int | None, captures: Sequence[str]) -> dict[str, object] | None:
+    if datagram is None:
+        return None
+    capture, frame = capture_and_frame(datagram)
+    return {"capture": captures[capture], "frame": frame}
 
 
 def subscriptions_of(control: pa.Table, policy: Policy) -> Subscriptions:
-    """From all control rows of a session, in the order of time."""
-    standing: dict[tuple[str, int, int], _Standing] = defaultdict(lambda: _Standing([]))
-    texts: dict[int, str] = {}
+    """From all control rows of a session, given in any order."""
+    wanted = _requests(control, policy, (SUBSCRIBE, UNSUBSCRIBE))
+    wanted = wanted.filter(pc.is_valid(wanted.column("filter_text")))
+    if not len(wanted):
+        return no_subscriptions()
+    texts = wanted.column("filter_text").combine_chunks().dictionary_encode()
+    filters = sorted(texts.dictionary.to_pylist())
+    number = {text: at for at, text in enumerate(filters)}
+    of_text = np.array([number[text] for text in texts.dictionary.to_pylist()], np.int64)
+    which = of_text[texts.indices.to_numpy()]
+    time, ids, broker, client, answered, message = (
+        wanted.column(name).to_numpy() for name in ("time", "id", "broker", "client", "answered", "message")
+    )
+    order = np.lexsort((ids, time, client, broker, which))
+    which, time, ids, broker, client, answered = (one[order] for one in (which, time, ids, broker, client, answered))
+    starts = np.append(True, (which[1:] != which[:-1]) | (broker[1:] != broker[:-1]) | (client[1:] != client[:-1]))
+    group = np.cumsum(starts) - 1
     created = _creations(control, policy)
-    for row in _requests(control, policy, (SUBSCRIBE, UNSUBSCRIBE)):
-        text = row["filter_text"]
-        if text is None:
-            continue
-        texts[row["client"]] = row["client_text"]
-        one = standing[text, row["broker"], row["client"]]
-        if policy.meaning[row["message"]] == SUBSCRIBE:
-            _subscribe(one, row, policy, created is None or created.get(text, 1 << 62) <= row["time"])
-        else:
-            _unsubscribe(one, row)
-    return _as_arrays(standing, texts)
+    valid = np.ones(len(time), np.bool_)
+    if created is not None:
+        since = np.array([created.get(text, NEVER) for text in filters], np.int64)
+        valid = since[which] <= time
+    is_subscribe = policy.meaning[message[order]] == SUBSCRIBE
+    out = np.empty((CHANGED, 2 * len(time)), np.int64)
+    owner = np.empty(2 * len(time), np.int64)
+    counts = policy.dialect.spec.broker.copies == "per-subscription"
+    made = follow_subscriptions(group, is_subscribe, time, ids, answered, valid, counts, out, owner)
+    out, owner = out[:, :made], owner[:made]
+    by_time = np.lexsort((np.arange(made), out[CHANGE_TIME], owner))
+    first = np.flatnonzero(starts)
+    ends = wanted.column("client_text").take(pa.array(order[first])).to_pylist()
+    return Subscriptions(
+        tuple(filters),
+        np.ascontiguousarray(np.stack([broker[first], client[first], which[first]])),
+        tuple(ends),
+        np.searchsorted(which[first], np.arange(len(filters) + 1)).astype(np.int64),
+        np.searchsorted(owner[by_time], np.arange(len(first) + 1)).astype(np.int64),
+        np.ascontiguousarray(out[:, by_time]),
+    )
 
 
-def _requests(control: pa.Table, policy: Policy, meanings: Iterable[int]) -> Iterable[dict[str, Any]]:
+def _requests(control: pa.Table, policy: Policy, meanings: Iterable[int]) -> pa.Table:
     codes = np.flatnonzero(np.isin(policy.meaning, list(meanings)))
     chosen = np.isin(control.column("message").to_numpy(), codes) & (control.column("side").to_numpy() == TO_BROKER)
-    rows: list[dict[str, Any]] = control.filter(pa.array(chosen)).to_pylist()
-    return rows
+    return control.filter(pa.array(chosen))
+
+
+def in_order(control: pa.Table) -> pa.Table:
+    """By time; what came at once in the order of the captures."""
+    return control.take(pa.array(np.lexsort((control.column("id").to_numpy(), control.column("time").to_numpy()))))
 
 
 def _creations(control: pa.Table, policy: Policy) -> dict[str, int] | None:
@@ -179,54 +228,13 @@ def _creations(control: pa.Table, policy: Policy) -> dict[str, int] | None:
         return None
     created: dict[str, int] = {}
     bound: dict[tuple[int, int], str] = {}
-    for row in _requests(control, policy, (CREATE,)):
+    for row in in_order(_requests(control, policy, (CREATE,))).to_pylist():
         name = str(row["topic_text"])
         if row["answered"] == UNANSWERED:
             continue  # it may never have come
         if bound.setdefault((row["client"], row["number"]), name) == name:  # a number keeps its first name
             created.setdefault(name, row["time"])
     return created
-
-
-def _subscribe(one: _Standing, row: dict[str, Any], policy: Policy, is_valid: bool) -> None:
-    time, answered = row["time"], row["answered"]
-    counts = policy.dialect.spec.broker.copies == "per-subscription"
-    doubled = time - one.last < DOUBLE_NS
-    one.most = one.most + 1 if counts else 1
-    one.changes.append((time, one.least, one.most, row["frame"], 0))
-    if answered != UNANSWERED and is_valid:
-        if not counts:
-            one.least = 1
-        elif not doubled:
-            one.least += 1
-        one.changes.append((answered, one.least, one.most, row["frame"], 0))
-    one.last = time
-
-
-def _unsubscribe(one: _Standing, row: dict[str, Any]) -> None:
-    one.least = 0
-    one.changes.append((row["time"], 0, one.most, row["frame"], 0))
-    if row["answered"] != UNANSWERED:
-        one.most = 0
-        one.changes.append((row["answered"], 0, 0, row["frame"], 1))
-    one.last = -(1 << 62)
-
-
-def _as_arrays(standing: dict[tuple[str, int, int], _Standing], texts: dict[int, str]) -> Subscriptions:
-    keys = sorted(standing)
-    filters = tuple(sorted({text for text, _, _ in keys}))
-    number = {text: at for at, text in enumerate(filters)}
-    subscribers = np.array([[broker, client, number[text]] for text, broker, client in keys], np.int64).reshape(-1, 3).T
-    counts = np.array([len(standing[key].changes) for key in keys], np.int64)
-    changes = [change for key in keys for change in sorted(standing[key].changes, key=lambda one: one[0])]
-    return Subscriptions(
-        filters,
-        np.ascontiguousarray(subscribers),
-        tuple(texts[client] for _, _, client in keys),
-        np.searchsorted(subscribers[2], np.arange(len(filters) + 1)).astype(np.int64),
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        np.ascontiguousarray(np.array(changes, np.int64).reshape(-1, 5).T),
-    )
 
 
 @dataclass(frozen=True)
@@ -237,6 +245,7 @@ class Bindings:
     times: Integers
     names: Integers
     texts: dict[int, str]
+    owners: Integers  # who uses each
 
     def resolve(self, owners: Integers, numbers: Integers, times: Integers) -> Integers:
         """The names behind numbers, 0 where none is known."""
@@ -252,12 +261,17 @@ class Bindings:
         return found
 
 
+def no_bindings() -> Bindings:
+    none = np.zeros(0, np.int64)
+    return Bindings(none, none, none, {}, none)
+
+
 def bindings_of(control: pa.Table, policy: Policy) -> Bindings:
     """Numbers are bound by creations; in sessions by what the broker answers, too."""
     made: list[tuple[int, int, int, str]] = []  # owner, number, time, name
     asked: dict[tuple[int, int], str] = {}
     bound: set[tuple[int, int]] = set()
-    for row in control.to_pylist() if policy.dialect.spec.topics.kind == "number" else ():
+    for row in in_order(control).to_pylist() if policy.dialect.spec.topics.kind == "number" else ():
         meaning, owner, number = policy.meaning[row["message"]], row["client"], row["number"]
         name = row["topic_text"] if meaning == CREATE else row["filter_text"]
         if meaning == ACK:
@@ -283,7 +297,7 @@ def _as_bindings(made: list[tuple[int, int, int, str]]) -> Bindings:
     names = np.array([by_text[one[3]] for one in made], np.int64)
     keys = mix(owners, numbers)
     order = np.lexsort((times, keys))
-    return Bindings(keys[order], times[order], names[order], texts)
+    return Bindings(keys[order], times[order], names[order], texts, owners[order])
 
 
 def connected_of(control: pa.Table, policy: Policy) -> dict[int, tuple[Integers, NDArray[np.bool_]]]:
@@ -292,7 +306,7 @@ def connected_of(control: pa.Table, policy: Policy) -> dict[int, tuple[Integers,
         return {}
     changes: dict[int, list[tuple[int, bool]]] = defaultdict(list)
     left: dict[int, int] = {}
-    for row in control.to_pylist():
+    for row in in_order(control).to_pylist():
         name, client, time = policy.messages[row["message"]], row["client"], row["time"]
         if row["side"] == TO_BROKER and name == CONNECTS and row["answered"] != UNANSWERED:
             changes[client].append((row["answered"], True))

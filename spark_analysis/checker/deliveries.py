@@ -1,6 +1,8 @@
-"""Publishes, what they make due, and the forwards that were seen: paired by the matcher.
+"""Publishes, the forwards that they require, and the forwards that were seen: paired by the matcher.
 
 Retained messages are due in the same way, after a subscription in place of a publish.
+
+A fold by topic: it needs all publishes and forwards of a topic, and the subscriptions whose filters match it.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from numpy.typing import NDArray
 
 from pcap_tools.topic_match import matches, wild_flags
 
-from .context import Context
 from .events import FROM_BROKER, TO_BROKER, Col, Events
+from .exchanges import Forwards
+from .facts import SessionFacts
 from .kernels.expecting import CLIENT, EXPECTED, FILTER, LEAST, MOST, PUBLISH, expect
 from .kernels.hashing import mix
 from .kernels.matching import match
@@ -25,6 +28,9 @@ Flags = NDArray[np.bool_]
 HORIZON_NS = 30 * SECOND  # a forward later than that is none of this publish's
 DOUBLE_NS = SECOND // 2  # the network's copy of a datagram comes within this time
 AT_ONCE_NS = SECOND  # within which a retained message follows its subscription
+RETAINED = pa.schema(
+    [(name, pa.int64()) for name in ("name", "topic", "payload", "time", "id", "broker")] + [("text", pa.string())]
+)
 
 
 @dataclass
@@ -37,6 +43,7 @@ class Deliveries:
     filled        how many forwards each got; `first` the first of them, -1 for none
     asked_for     (publish, client, filter) of each filter that asks; ``part_of`` the expectation that it is part of
     seen          rows that are forwards; `answers` the expectation that each fulfils, -1 for none
+    repeated      rows of forwards that the network made of another one, `repeats` that one
     """
 
     publishes: Integers
@@ -53,6 +60,8 @@ class Deliveries:
     kept: pa.Table
     asked_for: Integers
     part_of: Integers
+    repeated: Integers
+    repeats: Integers
 
     def publish_of(self) -> Integers:
         """For each forward seen, the row of what made it due; -1 if nothing did."""
@@ -61,35 +70,79 @@ class Deliveries:
             return np.full(len(found), -1, np.int64)
         return np.where(found >= 0, self.due[PUBLISH, found], -1)
 
+    def forwards(self, events: Events) -> Forwards:
+        """Which forward belongs to which request; those that the network made two of belong to the same one."""
+        cause = self.publish_of()
+        known = cause >= 0
+        is_first = np.zeros(len(known), np.bool_)
+        is_first[known] = self.first[self.answers[known]] == self.seen[known]
+        rows, causes, firsts = self.seen[known], cause[known], is_first[known]
+        if len(self.repeated):
+            place = np.searchsorted(self.seen, self.repeats)
+            again = cause[place] >= 0
+            rows = np.concatenate([rows, self.repeated[again]])
+            causes = np.concatenate([causes, cause[place[again]]])
+            firsts = np.concatenate([firsts, np.zeros(int(again.sum()), np.bool_)])
+        ids = events[Col.ID]
+        order = np.argsort(ids[rows], kind="stable")
+        rows, causes, firsts = rows[order], causes[order], firsts[order]
+        return Forwards(ids[causes], ids[rows], events[Col.TIME][rows], firsts)
 
-def deliver(events: Events, context: Context) -> Deliveries:
+
+@dataclass(frozen=True)
+class Publishes:
+    """Rows of publishes with a topic, `wild` those whose topic is a filter; the texts of topics by their hash."""
+
+    plain: Integers
+    wild: Integers
+    names: dict[int, str]
+
+
+def find_publishes(events: Events, facts: SessionFacts) -> Publishes:
+    """What clients publish."""
+    message, side, name = events[Col.MESSAGE], events[Col.SIDE], events[Col.NAME]
+    published = np.append(events.policy.publishes, False)[message] & (side == TO_BROKER) & (name != 0)
+    rows = np.flatnonzero(published)
+    names = _name_texts(events, facts, rows)
+    is_wild = np.isin(name[rows], _wild(names, facts))
+    return Publishes(rows[~is_wild], rows[is_wild], names)
+
+
+def topic_rows(events: Events) -> tuple[Integers, Integers]:
+    """Rows that the step by topic needs: publishes and forwards of a topic; subscriptions, which are of every topic."""
+    policy, message, side = events.policy, events[Col.MESSAGE], events[Col.SIDE]
+    published = np.append(policy.publishes, False)[message] & (side == TO_BROKER)
+    forwarded = np.append(policy.forwards, False)[message] & (side == FROM_BROKER)
+    retains = policy.dialect.spec.broker.retained != "none"
+    return np.flatnonzero(published | forwarded), _subscriptions(events) if retains else np.zeros(0, np.int64)
+
+
+def deliver(events: Events, facts: SessionFacts, publishes: Publishes | None = None) -> Deliveries:
     """Expect and observe."""
     policy = events.policy
-    message, side, name = events[Col.MESSAGE], events[Col.SIDE], events[Col.NAME]
-    published = np.append(policy.publishes, False)[message] & (side == TO_BROKER) & (name != 0)
-    rows = np.flatnonzero(published)
-    names = _name_texts(events, context, rows)
-    wild = _wild(names, context)
-    is_wild = np.isin(name[rows], wild)
-    plain = rows[~is_wild]
+    message, side = events[Col.MESSAGE], events[Col.SIDE]
+    publishes = publishes or find_publishes(events, facts)
+    plain, names = publishes.plain, publishes.names
     asking = _subscriptions(events)
-    kept = _kept(events, context, plain, names, asking)
+    kept = _kept(events, facts, plain, names, asking)
     number = {one: at for at, one in enumerate(names)}
     texts = list(names.values())
-    matching = matches(texts, context.subscriptions.filters, policy.dialect.spec.topics)
-    due = _due(events, context, plain, number, matching)
-    again, which = _retained_due(events, context, kept, asking)
-    due = np.concatenate([due, again], axis=1)
+    matching = matches(texts, facts.subscriptions.filters, policy.dialect.spec.topics)
+    due = _due(events, facts, plain, number, matching)
+    wanted, which = _retained_due(events, facts, kept, asking)
+    due = np.concatenate([due, wanted], axis=1)
     retained = np.concatenate([np.full(due.shape[1] - len(which), -1, np.int64), which])
     copies = due[[PUBLISH, CLIENT, FILTER]], retained
     due, retained, copy_of = _one_each(due, retained, policy.dialect.spec.broker.copies)
-    _excuse_the_absent(events, context, due)
+    _excuse_the_absent(events, facts, due)
     seen = np.flatnonzero(np.append(policy.forwards, False)[message] & (side == FROM_BROKER))
-    seen = seen[~_doubled(events, seen)]
-    filled, first, answers = _pair(events, context, due, retained, kept, seen)
+    again, original = _doubled(events, seen)
+    repeated, repeats = seen[again], seen[original[again]]
+    seen = seen[~again]
+    filled, first, answers = _pair(events, facts, due, retained, kept, seen)
     return Deliveries(
         plain,
-        rows[is_wild],
+        publishes.wild,
         due,
         retained,
         filled,
@@ -102,15 +155,17 @@ def deliver(events: Events, context: Context) -> Deliveries:
         kept,
         copies[0],
         copy_of,
+        repeated,
+        repeats,
     )
 
 
-def _name_texts(events: Events, context: Context, rows: Integers) -> dict[int, str]:
+def _name_texts(events: Events, facts: SessionFacts, rows: Integers) -> dict[int, str]:
     """The distinct topics that were published, by their numbers."""
     found, at = np.unique(events[Col.NAME][rows], return_index=True)
     policy = events.policy
-    if context.bindings.texts:
-        texts = {int(one): context.bindings.texts.get(int(one)) for one in found}
+    if facts.bindings.texts:
+        texts = {int(one): facts.bindings.texts.get(int(one)) for one in found}
         missing = [index for index, one in enumerate(found) if texts[int(one)] is None]
     else:
         texts, missing = {}, list(range(len(found)))
@@ -123,19 +178,19 @@ def _name_texts(events: Events, context: Context, rows: Integers) -> dict[int, s
     return {one: text or "" for one, text in texts.items()}
 
 
-def _wild(names: dict[int, str], context: Context) -> Integers:
-    flags = wild_flags(list(names.values()), context.policy.dialect.spec.topics)
+def _wild(names: dict[int, str], facts: SessionFacts) -> Integers:
+    flags = wild_flags(list(names.values()), facts.policy.dialect.spec.topics)
     return np.array([one for one, wild in zip(names, flags, strict=True) if wild], np.int64)
 
 
 def _due(
     events: Events,
-    context: Context,
+    facts: SessionFacts,
     rows: Integers,
     number: dict[int, int],
     matching: tuple[Integers, NDArray[np.int32]],
 ) -> Integers:
-    subscriptions = context.subscriptions
+    subscriptions = facts.subscriptions
     if not len(rows) or not subscriptions.filters:
         return np.zeros((EXPECTED, 0), np.int64)
     found, where = np.unique(events[Col.NAME][rows], return_inverse=True)
@@ -157,6 +212,9 @@ def _one_each(due: Integers, retained: Integers, copies: str) -> tuple[Integers,
     _, first, where = np.unique(key, return_index=True, return_inverse=True)
     if len(first) == due.shape[1]:
         return due, retained, np.arange(due.shape[1])
+    in_order = np.argsort(first)  # of publishes, not of hashes
+    first = first[in_order]
+    where = np.argsort(in_order)[where]
     merged = np.ascontiguousarray(due[:, first])
     for row in (LEAST, MOST):
         merged[row] = 0
@@ -165,12 +223,12 @@ def _one_each(due: Integers, retained: Integers, copies: str) -> tuple[Integers,
     return merged, retained[first], where
 
 
-def _excuse_the_absent(events: Events, context: Context, due: Integers) -> None:
+def _excuse_the_absent(events: Events, facts: SessionFacts, due: Integers) -> None:
     """Who is not connected, or is about to leave, is owed nothing for certain."""
-    if not context.policy.has_sessions:
+    if not facts.policy.has_sessions:
         return
     for at in range(due.shape[1]):
-        times, states = context.connected.get(int(due[CLIENT, at]), (np.zeros(0, np.int64), np.zeros(0, np.bool_)))
+        times, states = facts.connected.get(int(due[CLIENT, at]), (np.zeros(0, np.int64), np.zeros(0, np.bool_)))
         came = events[Col.TIME][due[PUBLISH, at]]
         place = np.searchsorted(times, came, "right") - 1
         stays = place + 1 == len(times) or times[place + 1] > came + AT_ONCE_NS
@@ -183,20 +241,20 @@ def _subscriptions(events: Events) -> Integers:
     return np.flatnonzero(is_subscription & (events[Col.SIDE] == TO_BROKER))
 
 
-def _kept(events: Events, context: Context, rows: Integers, names: dict[int, str], asking: Integers) -> pa.Table:
-    """The messages that were to be retained before somebody asked for them: in this part, and before it."""
-    if context.policy.dialect.spec.broker.retained == "none" or not len(asking):
-        return context.retained.slice(0, 0)
+def _kept(events: Events, facts: SessionFacts, rows: Integers, names: dict[int, str], asking: Integers) -> pa.Table:
+    """The messages that were to be retained before somebody asked for them."""
+    if facts.policy.dialect.spec.broker.retained == "none" or not len(asking):
+        return RETAINED.empty_table()
     chosen = rows[(events[Col.RETAIN][rows] == 1) & (rows < asking[-1])]
-    columns = (Col.NAME, Col.TOPIC, Col.PAYLOAD, Col.TIME, Col.FRAME, Col.CAPTURE, Col.BROKER)
+    columns = (Col.NAME, Col.TOPIC, Col.PAYLOAD, Col.TIME, Col.ID, Col.BROKER)
     numbers = [pa.array(events[column][chosen]) for column in columns]
     texts = pa.array([names[int(one)] for one in events[Col.NAME][chosen]], pa.string())
-    return pa.concat_tables([context.retained, pa.table([*numbers, texts], schema=context.retained.schema)])
+    return pa.table([*numbers, texts], schema=RETAINED)
 
 
-def _retained_due(events: Events, context: Context, kept: pa.Table, rows: Integers) -> tuple[Integers, Integers]:
+def _retained_due(events: Events, facts: SessionFacts, kept: pa.Table, rows: Integers) -> tuple[Integers, Integers]:
     """For each subscription the retained messages that it asks for: the last of each topic before it."""
-    policy = context.policy
+    policy = facts.policy
     none = np.zeros((EXPECTED, 0), np.int64), np.zeros(0, np.int64)
     if not len(kept) or not len(rows):
         return none
@@ -220,8 +278,7 @@ def _retained_due(events: Events, context: Context, kept: pa.Table, rows: Intege
         return none
     table = np.array(found, np.int64).T
     ones = np.ones(len(found), np.int64)
-    frames = events[Col.FRAME][table[0]]
-    return np.stack([table[0], table[1], ones, ones, -ones, frames]), table[2]
+    return np.stack([table[0], table[1], ones, ones, -ones, events[Col.ID][table[0]]]), table[2]
 
 
 def _topics_of(
@@ -251,19 +308,22 @@ def _history(kept: pa.Table) -> dict[tuple[str, int], tuple[list[int], list[int]
     return history
 
 
-def _doubled(events: Events, seen: Integers) -> Flags:
-    """Forwards of which the network made two: the same again under the same IP id."""
+def _doubled(events: Events, seen: Integers) -> tuple[Flags, Integers]:
+    """Forwards of which the network made two, the same again under the same IP id: which are; and by place the first of
+    each, itself where there is no other."""
     ip_id, time = events[Col.IP_ID][seen], events[Col.TIME][seen]
     same = mix(mix(events[Col.BROKER][seen], events[Col.CLIENT][seen]), mix(events[Col.CONTENT][seen], ip_id))
     order = np.lexsort((seen, same))
     again = np.zeros(len(seen), np.bool_)
     close = (same[order][1:] == same[order][:-1]) & (np.diff(time[order]) < DOUBLE_NS)
     again[order[1:]] = close & (ip_id[order[1:]] > 0)
-    return again
+    original = np.arange(len(seen))
+    original[order] = order[np.maximum.accumulate(np.where(again[order], 0, np.arange(len(seen))))]
+    return again, original
 
 
 def _pair(
-    events: Events, context: Context, due: Integers, retained: Integers, kept: pa.Table, seen: Integers
+    events: Events, facts: SessionFacts, due: Integers, retained: Integers, kept: pa.Table, seen: Integers
 ) -> tuple[Integers, Integers, Integers]:
     """Run the matcher."""
     cause = due[PUBLISH]
@@ -272,17 +332,17 @@ def _pair(
     if is_kept.any():
         for name, column in (("topic", topic), ("payload", payload)):
             column[is_kept] = kept.column(name).to_numpy()[retained[is_kept]]
-    if not context.policy.payload_is_kept:
+    if not facts.policy.payload_is_kept:
         payload = np.zeros_like(payload)
     key = mix(mix(events[Col.BROKER][cause], topic), mix(payload, due[CLIENT]))
-    what = events[Col.PAYLOAD][seen] if context.policy.payload_is_kept else np.zeros(len(seen), np.int64)
+    what = events[Col.PAYLOAD][seen] if facts.policy.payload_is_kept else np.zeros(len(seen), np.int64)
     keys = mix(mix(events[Col.BROKER][seen], events[Col.TOPIC][seen]), mix(what, events[Col.CLIENT][seen]))
     both = np.concatenate([key, keys])
     place = np.concatenate([cause, seen])
     time = events[Col.TIME][place]
     none = np.zeros(len(seen), np.int64)
     # In a session a topic may have to be introduced first, and that be repeated.
-    at_once = HORIZON_NS if context.policy.has_sessions else AT_ONCE_NS
+    at_once = HORIZON_NS if facts.policy.has_sessions else AT_ONCE_NS
     until = np.concatenate([time[: len(cause)] + np.where(is_kept, at_once, HORIZON_NS), none])
     order = np.lexsort((place, both))
     filled, first = np.zeros(len(cause), np.int64), np.full(len(cause), -1, np.int64)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .context import Point
-from .delivery_view import DeliveryView, Shortage
+from .endpoints import Point
 from .events import Col
-from .findings import numbers, quoted, seconds
+from .evidence import UNSETTLED
+from .findings import as_list
 from .kernels.expecting import CLIENT, FILTER, LEAST, PUBLISH, SINCE
 from .kernels.hashing import mix
-from .policy import SECOND, SUBSCRIBE
+from .policy import SECOND
+from .topic_view import Shortage, TopicView
 
 Integers = NDArray[np.int64]
 LATE_NS = 3 * SECOND
@@ -22,10 +23,10 @@ JITTER_NS = 20_000_000  # what is sent closer together may arrive in the other o
 class DeliveryRules:
     """Run it once forwards that were not due are explained (``unexplained``)."""
 
-    def __init__(self, view: DeliveryView) -> None:
+    def __init__(self, view: TopicView) -> None:
         self.view = view
-        self.events, self.context, self.deliveries = view.events, view.context, view.deliveries
-        self.signs, self.findings = view.signs, view.findings
+        self.events, self.facts, self.deliveries = view.events, view.facts, view.deliveries
+        self.candidates = view.candidates
 
     def run(self) -> None:
         self._missing()
@@ -34,66 +35,50 @@ class DeliveryRules:
 
     def _missing(self) -> None:
         due = self.view.due
-        self.findings.check("D-MISSING", due[PUBLISH][(self.deliveries.retained < 0) & (due[LEAST] > 0)])
-        served = self._served() if self.view.short else set()
+        self.candidates.check("D-MISSING", due[PUBLISH][(self.deliveries.retained < 0) & (due[LEAST] > 0)])
         for short in self.view.short:
-            if short.lacking <= 0:
-                continue
-            publish, client = int(self.view.due[PUBLISH, short.due]), int(self.view.due[CLIENT, short.due])
-            text = f"{quoted(self.view.topic(publish))} is not passed on to {self.view.who(client)}"
-            text += f", {short.lacking} copies" if short.lacking > 1 else ""
-            text += self._reading(publish, short.due)
-            sure = self._is_sure(short, (client, int(self.view.due[FILTER, short.due])) in served)
-            since = -int(self.view.due[SINCE, short.due])
-            self.view.lacks[short.due] = "missing" if sure else "inconclusive"
-            self.findings.add(
-                "D-MISSING",
-                short.first,
-                text,
-                [since],
-                sure=sure,
-                topic=self.view.topic(publish),
-                client=self.view.who(client),
-            )
+            if short.lacking > 0:
+                self._lacking(short)
 
-    def _served(self) -> set[tuple[int, int]]:
-        """Subscriptions that got all of something: so the broker knows of them."""
-        whole = (
-            (self.deliveries.filled >= self.view.due[LEAST])
-            & (self.view.due[LEAST] > 0)
-            & (self.deliveries.retained < 0)
-        )
-        return set(zip(numbers(self.view.due[CLIENT][whole]), numbers(self.view.due[FILTER][whole]), strict=True))
-
-    def _reading(self, publish: int, due: int) -> str:
-        text = self.context.subscriptions.filters[int(self.view.due[FILTER, due])]
-        reading = self.view.readings.explain(self.view.topic(publish) or "", text, delivered=False)
-        return (
-            f"; {quoted(text)} asks for it, but not if {reading}"
-            if reading
-            else f", which subscribed to {quoted(text)}"
+    def _lacking(self, short: Shortage) -> None:
+        due = self.view.due
+        publish, client = int(due[PUBLISH, short.due]), int(due[CLIENT, short.due])
+        topic, text = self.view.topic(publish), self.facts.subscriptions.filters[int(due[FILTER, short.due])]
+        reading = self.view.readings.explain(topic or "", text, delivered=False)
+        key = self.view.subscription_key(client, text)
+        sure, unless = self._is_sure(short)
+        is_served = self.view.served is None or key in self.view.served
+        certain = self.view.is_certain(sure and is_served, unless)
+        self.view.lacks[short.due] = "missing" if certain else "inconclusive"
+        self.candidates.add(
+            "D-MISSING",
+            short.first,
+            {"count": short.lacking, "filter": text, "reading": reading},
+            [int(due[SINCE, short.due])],
+            sure,
+            unless,
+            key,
+            topic=topic,
+            client=self.view.who(client),
         )
 
-    def _is_sure(self, short: Shortage, is_served: bool) -> bool:
-        point, policy = self.context.point, self.events.policy
-        sends = self.view.sends(short.first)
-        if self.context.end - int(self.events[Col.TIME][sends[-1]]) < CERTAIN_NS or point is Point.CLIENT:
-            return False
-        if self.signs.unheard(sends, point) or self.signs.unsettled:
-            return False
-        return is_served or bool(policy.broker_acks[policy.meaning == SUBSCRIBE].any())
+    def _is_sure(self, short: Shortage) -> tuple[bool, int]:
+        """Whether the forward is missing for certain, and unless which evidence."""
+        point, sends = self.facts.point, self.view.sends(short.first)
+        if self.facts.end - int(self.events[Col.TIME][sends[-1]]) < CERTAIN_NS or point is Point.CLIENT:
+            return False, 0
+        unheard, unless = self.view.reactions.unheard(sends, point)
+        return not unheard, unless | UNSETTLED
 
     def _late(self) -> None:
         due, first, events = self.view.due, self.deliveries.first, self.events
         came = np.flatnonzero((first >= 0) & (self.deliveries.retained < 0))
-        self.findings.check("D-LATE", first[came])
+        self.candidates.check("D-LATE", first[came])
         after = events[Col.TIME][first[came]] - events[Col.TIME][due[PUBLISH][came]]
-        for one, late in zip(numbers(came[after >= LATE_NS]), numbers(after[after >= LATE_NS]), strict=True):
+        for one, late in zip(as_list(came[after >= LATE_NS]), as_list(after[after >= LATE_NS]), strict=True):
             publish = int(due[PUBLISH, one])
-            sure = not self.signs.unsettled
-            where = events.client(int(first[one]))
-            text = f"{quoted(self.view.topic(publish))} comes to {where} {seconds(late)} after it was published"
-            self.findings.add("D-LATE", int(first[one]), text, [publish], sure=sure)
+            detail = {"seen": self.view.topic(publish), "after_ns": late}
+            self.candidates.add("D-LATE", int(first[one]), detail, self.view.ids([publish]), unless=UNSETTLED)
 
     def _reordered(self) -> None:
         """One publisher's messages under one topic come to a subscriber in the order in which they were published."""
@@ -106,10 +91,10 @@ class DeliveryRules:
         )
         order = np.lexsort((publish, stream))
         publish, forward, stream = publish[order], forward[order], stream[order]
-        self.findings.check("D-REORDERED", forward)
+        self.candidates.check("D-REORDERED", forward)
         overtaken = np.flatnonzero((stream[1:] == stream[:-1]) & (forward[1:] < forward[:-1]))
         told: set[int] = set()
-        for at in numbers(overtaken):
+        for at in as_list(overtaken):
             slow = at
             while slow >= 0 and stream[slow] == stream[at] and forward[slow] > forward[at + 1]:
                 if slow not in told:
@@ -127,9 +112,7 @@ class DeliveryRules:
         if not len(quick):
             return
         apart = time[publish[quick[0]]] - time[publish[slow]]
-        sure = self.context.point is Point.BROKER or (self.context.point is Point.BRIDGE and apart > JITTER_NS)
-        sure = sure and not self.signs.unsettled
-        topic = quoted(self.view.topic(int(publish[slow])))
-        text = f"a later message of {topic} comes to {events.client(int(forward[slow]))} before this one"
-        rows = [int(publish[slow]), *numbers(forward[quick]), *numbers(publish[quick])]
-        self.findings.add("D-REORDERED", int(forward[slow]), text, rows, sure=bool(sure))
+        sure = self.facts.point is Point.BROKER or (self.facts.point is Point.BRIDGE and apart > JITTER_NS)
+        rows = [int(publish[slow]), *as_list(forward[quick]), *as_list(publish[quick])]
+        detail = {"seen": self.view.topic(int(publish[slow]))}
+        self.candidates.add("D-REORDERED", int(forward[slow]), detail, self.view.ids(rows), bool(sure), UNSETTLED)

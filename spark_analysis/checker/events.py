@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -53,11 +54,28 @@ class Col(IntEnum):
     BROKER = 18
     CLIENT = 19
     SIDE = 20
+    ID = 21  # capture and frame as one number: see `datagram_id`
+    BESIDE = 22  # of an ACK of the broker: the forward that it stands beside (an ID), -1 for none
+
+
+FRAME_BITS = 40
+
+
+def datagram_id(capture: Integers, frame: Integers) -> Integers:
+    """A datagram's identity within its session. In one capture ids rise with the frames."""
+    ids: Integers = (capture << FRAME_BITS) | frame
+    return ids
+
+
+def capture_and_frame(datagram: int) -> tuple[int, int]:
+    """The two parts of a datagram's id."""
+    return datagram >> FRAME_BITS, datagram & ((1 << FRAME_BITS) - 1)
 
 
 @dataclass(frozen=True)
 class Events:
-    """In the order of the capture; of merged captures in the order of time. Copies that the capture made are left out.
+    """Events of a session, or of some of its keys, in the order of the capture; of merged captures in that of time.
+    Copies that the capture made are left out.
 
     ``table`` holds the texts, row by row the same.
     """
@@ -66,6 +84,33 @@ class Events:
     columns: dict[Col, Integers]
     table: pa.Table
     captures: tuple[str, ...]
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether several captures are ordered by time."""
+        return len(self.captures) > 1
+
+    @cached_property
+    def _by_id(self) -> tuple[Integers, Integers]:
+        ids = self.columns[Col.ID]
+        order = np.argsort(ids, kind="stable")
+        return ids[order], order
+
+    def rows_of(self, ids: Integers) -> Integers:
+        """The rows of datagrams, -1 for those that are not among the events."""
+        known, order = self._by_id
+        if not len(known):
+            return np.full(len(ids), -1, np.int64)
+        place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+        return np.where(known[place] == ids, order[place], -1)
+
+    def is_after(self, time: Integers, ids: Integers, rows: Integers) -> NDArray[np.bool_]:
+        """Whether datagrams, given by time and id, come after these rows."""
+        later: NDArray[np.bool_] = ids > self.columns[Col.ID][rows]
+        if self.is_merged:
+            than = self.columns[Col.TIME][rows]
+            later = (time > than) | ((time == than) & later)
+        return later
 
     def __len__(self) -> int:
         return len(self.columns[Col.TIME])
@@ -100,12 +145,14 @@ def endpoint_hash(host: str, port: int) -> int:
     return int(mix(np.array([hash_of(host)]), np.array([port]))[0])
 
 
-def events_of(batches: Sequence[pa.RecordBatch] | pa.Table, policy: Policy, captures: Sequence[str]) -> Events:
-    """The events of one dialect. Of several captures the batches come one capture after the other."""
-    table = rows_of(batches, policy.dialect.name)
-    capture = _capture_numbers(table, captures)
-    if len(set(capture[:1]) | set(capture[-1:])) > 1:
-        order = np.lexsort((_numbers(table, "frame"), capture, _numbers(table, "time_ns")))
+def events_of(table: pa.Table, policy: Policy, captures: Sequence[str]) -> Events:
+    """The events of rows of one dialect (see `rows_of`), given in any order."""
+    capture, frame = _capture_numbers(table, captures), as_ints(table, "frame")
+    if len(captures) > 1:
+        order = np.lexsort((frame, capture, as_ints(table, "time_ns")))
+    else:
+        order = np.arange(len(frame)) if (frame[1:] > frame[:-1]).all() else np.argsort(frame, kind="stable")
+    if (order[1:] < order[:-1]).any():
         table, capture = table.take(pa.array(order)).combine_chunks(), capture[order]
     return Events(policy, _columns(table, policy, capture), table, tuple(captures))
 
@@ -130,18 +177,19 @@ def _capture_numbers(table: pa.Table, captures: Sequence[str]) -> Integers:
 
 
 def _columns(table: pa.Table, policy: Policy, capture: Integers) -> dict[Col, Integers]:
-    columns = {Col.TIME: _numbers(table, "time_ns"), Col.FRAME: _numbers(table, "frame"), Col.CAPTURE: capture}
+    columns = {Col.TIME: as_ints(table, "time_ns"), Col.FRAME: as_ints(table, "frame"), Col.CAPTURE: capture}
+    columns[Col.ID] = datagram_id(capture, columns[Col.FRAME])
     for end, host, address, port in (
         (Col.SRC, Col.SRC_HOST, "src", "sport"),
         (Col.DST, Col.DST_HOST, "dst", "dport"),
     ):
         columns[host] = _hashes(table, address)
-        columns[end] = mix(columns[host], _numbers(table, port))
+        columns[end] = mix(columns[host], as_ints(table, port))
     columns[Col.MESSAGE] = message = messages_of(table, policy)
     columns[Col.FILTER], columns[Col.PAYLOAD] = _hashes(table, "filter"), _hashes(table, "payload")
-    columns[Col.KEY], columns[Col.NUMBER] = _numbers(table, "key"), _numbers(table, "number")
-    columns[Col.PORT] = _numbers(table, "port")
-    columns[Col.RETAIN], columns[Col.IP_ID] = _numbers(table, "retain", -1), _numbers(table, "ip_id", -1)
+    columns[Col.KEY], columns[Col.NUMBER] = as_ints(table, "key"), as_ints(table, "number")
+    columns[Col.PORT] = as_ints(table, "port")
+    columns[Col.RETAIN], columns[Col.IP_ID] = as_ints(table, "retain", -1), as_ints(table, "ip_id", -1)
     topic = _hashes(table, "topic")
     columns[Col.NAME] = columns[Col.TOPIC] = _passed_on(table, policy, message, topic)
     if policy.dialect.spec.topics.kind == "source-address":
@@ -153,7 +201,7 @@ def _columns(table: pa.Table, policy: Policy, capture: Integers) -> dict[Col, In
     return columns
 
 
-def _numbers(table: pa.Table, column: str, absent: int = NOTHING) -> Integers:
+def as_ints(table: pa.Table, column: str, absent: int = NOTHING) -> Integers:
     if column not in table.column_names or table.column(column).null_count == len(table):
         return np.broadcast_to(np.int64(absent), len(table))
     values = table.column(column)

@@ -1,23 +1,53 @@
-"""Requests and their ACKs, in both directions: clients ask and the broker answers, and the other way round."""
+"""Requests and their ACKs, in both directions: clients ask and the broker answers, and the other way round.
+
+A fold by client: it needs all that a client and its broker said, and of the deliveries only which forward belongs to
+which request (`Forwards`), since forwards to other clients tell whose an ACK is.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from .deliveries import Deliveries
-from .events import FROM_BROKER, NOTHING, TO_BROKER, Col, Events
+from .events import NOTHING, TO_BROKER, Col, Events
 from .kernels import pairing
-from .kernels.anchoring import anchor
 from .kernels.hashing import mix
 from .kernels.pairing import PAIRED, REPLY, REQUEST, pair
-from .policy import ACK, ACK_FIRST, PUBLISH, Policy
+from .policy import ACK, PUBLISH, Policy
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 UNKNOWN = -1
+
+
+FORWARDS = pa.schema([(name, pa.int64()) for name in ("cause", "forward", "time")] + [("is_first", pa.bool_())])
+
+
+@dataclass(frozen=True)
+class Forwards:
+    """Forwards and the request that each belongs to: a publish, or a subscription that asks for what is retained.
+
+    ``cause`` and ``forward`` are ids, ``time`` is the forward's. ``is_first``: of the copies that one subscriber got
+    it is the first.
+    """
+
+    cause: Integers
+    forward: Integers
+    time: Integers
+    is_first: Flags
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Forwards:
+        """From rows of ``FORWARDS``, in any order."""
+        found = table.take(pa.array(np.argsort(table.column("forward").to_numpy(), kind="stable")))
+        return cls(*(found.column(name).to_numpy() for name in FORWARDS.names))
+
+    def table(self) -> pa.Table:
+        columns = (self.cause, self.forward, self.time, self.is_first)
+        return pa.table([pa.array(one) for one in columns], schema=FORWARDS)
 
 
 @dataclass
@@ -59,13 +89,13 @@ class Exchanges:
         return np.flatnonzero((self.role == role) & np.isin(self.kind, kinds))
 
 
-def exchange(events: Events, deliveries: Deliveries, asking: int) -> Exchanges:
+def exchange(events: Events, forwards: Forwards, asking: int) -> Exchanges:
     """Pair what the asking side sent with what the other side answered."""
     policy, side, message = events.policy, events[Col.SIDE], events[Col.MESSAGE]
     may_be_answered = np.append(policy.answers.any(axis=0), False)[message]
     is_ack = np.append(policy.meaning == ACK, False)[message]
     owes = policy.broker_acks if asking == TO_BROKER else policy.client_acks
-    owed = np.append(owes, False)[message] & (side == asking) & _asks_for_ack(events)
+    owed = np.append(owes, False)[message] & (side == asking) & asks_for_ack(events)
     role = np.full(len(events), -1, np.int64)
     is_request = (side == asking) & may_be_answered
     if asking == TO_BROKER:
@@ -75,14 +105,14 @@ def exchange(events: Events, deliveries: Deliveries, asking: int) -> Exchanges:
     role[is_request] = REQUEST
     role[(side == 1 - asking) & is_ack] = REPLY
     rows = np.flatnonzero(role >= 0)
-    anchors = _anchors(events, deliveries) if asking == TO_BROKER else None
-    found = _pair(events, rows, role, owed, anchors, deliveries)
+    anchors = _anchors(events, forwards) if asking == TO_BROKER else None
+    found = _pair(events, rows, role, owed, anchors, forwards)
     send_of = _send_of(found[0], role, rows, len(events))
     group, kind, last, sends, ack, acks, quality = found
     return Exchanges(asking, role, group, kind, last, sends, ack, acks, quality, owed, send_of)
 
 
-def _asks_for_ack(events: Events) -> Flags:
+def asks_for_ack(events: Events) -> Flags:
     """Where the ACK names an id, a publish without one (0) asks for none."""
     policy = events.policy
     if not policy.has_sessions:
@@ -91,24 +121,21 @@ def _asks_for_ack(events: Events) -> Flags:
     return ~plain | ~np.isin(events[Col.KEY], (0, NOTHING))
 
 
-def _anchors(events: Events, deliveries: Deliveries) -> Integers:
-    """For each ACK of the broker the publish whose forwards stand beside it."""
-    policy = events.policy
-    is_ack = np.append(policy.meaning == ACK, False)[events[Col.MESSAGE]] & (events[Col.SIDE] == FROM_BROKER)
-    publish = np.full(len(events), -3, np.int64)
-    publish[is_ack] = -2
-    publish[deliveries.seen] = deliveries.publish_of()
-    said = np.flatnonzero(publish != -3)
-    order = said[np.lexsort((said, events[Col.BROKER][said]))]
+def _anchors(events: Events, forwards: Forwards) -> Integers:
+    """For each ACK of the broker the row of the publish whose forward stands beside it, -1 for none."""
     out = np.full(len(events), -1, np.int64)
-    place = int(policy.ack_place[PUBLISH])
-    if place:
-        anchor(order, np.ascontiguousarray(events[Col.BROKER]), publish, int(place == ACK_FIRST), out)
+    acks = np.flatnonzero(events[Col.BESIDE] >= 0)
+    if not len(acks) or not len(forwards.forward):
+        return out
+    beside = events[Col.BESIDE][acks]
+    place = np.minimum(np.searchsorted(forwards.forward, beside), len(forwards.forward) - 1)
+    known = forwards.forward[place] == beside
+    out[acks[known]] = events.rows_of(forwards.cause[place[known]])
     return out
 
 
 def _pair(
-    events: Events, rows: Integers, role: Integers, owed: Flags, anchors: Integers | None, deliveries: Deliveries
+    events: Events, rows: Integers, role: Integers, owed: Flags, anchors: Integers | None, forwards: Forwards
 ) -> tuple[Integers, ...]:
     policy = events.policy
     keyed = bool(policy.is_keyed[policy.meaning == ACK].any()) and _keys_tell_requests_apart(policy)
@@ -122,28 +149,46 @@ def _pair(
     place = np.full(len(events) + 1, -1, np.int64)
     place[rows] = np.arange(len(rows))
     table[pairing.ANCHOR] = -1 if anchors is None else place[anchors[rows]]
-    forwarded = np.zeros(len(events), np.bool_)
-    publishes = deliveries.publish_of()
-    forwarded[publishes[publishes >= 0]] = anchors is not None and policy.ack_place[PUBLISH] > 0
-    table[pairing.FORWARDED] = forwarded[rows]
+    forwarded = forwarded_rows(events, forwards)
+    table[pairing.FORWARDED] = forwarded[rows] & (anchors is not None and policy.ack_place[PUBLISH] > 0)
     order = np.lexsort((np.arange(len(rows)), table[pairing.TALK]))
     results = [np.full(len(rows), -1, np.int64) for _ in range(7)]
     again = anchors is not None or policy.has_sessions  # plain brokers do not send again
     how = table, policy.answers, policy.is_keyed, keyed, policy.resend_ns, policy.has_resends, again
     slots = np.full(1 << (2 * len(rows)).bit_length(), -1, np.int64)
-    pair(order, *how, UNKNOWN, slots, *results)
+    usual = np.full(len(rows), UNKNOWN, np.int64)
+    pair(order, *how, usual, slots, *results)
     if (results[6] == pairing.QUEUED).any():
         slots[:] = -1
         pair(order, *how, _usual(table, results), slots, *results)
     return tuple(_spread(one, rows, len(events), at in (0, 2, 4)) for at, one in enumerate(results))
 
 
-def _usual(table: Integers, results: list[Integers]) -> int:
-    """How long an answer takes, by those that are certain."""
+def _usual(table: Integers, results: list[Integers]) -> Integers:
+    """How long an answer takes in each talk, by those that are certain."""
+    usual = np.full(table.shape[1], UNKNOWN, np.int64)
     sure = np.flatnonzero(results[6] == pairing.EXACT)
     if not len(sure):
-        return UNKNOWN
-    return int(np.median(table[pairing.TIME][results[4][sure]] - table[pairing.TIME][sure]))
+        return usual
+    took = table[pairing.TIME][results[4][sure]] - table[pairing.TIME][sure]
+    talk = table[pairing.TALK][sure]
+    order = np.lexsort((took, talk))
+    talk, took = talk[order], took[order]
+    begins = np.flatnonzero(np.append(True, talk[1:] != talk[:-1]))
+    ends = np.append(begins[1:], len(talk))
+    medians = (took[(begins + ends - 1) // 2] + took[(begins + ends) // 2]) // 2
+    place = np.minimum(np.searchsorted(talk[begins], table[pairing.TALK]), len(begins) - 1)
+    known = talk[begins][place] == table[pairing.TALK]
+    usual[known] = medians[place[known]]
+    return usual
+
+
+def forwarded_rows(events: Events, forwards: Forwards) -> Flags:
+    """Rows that led to a forward."""
+    flags = np.zeros(len(events), np.bool_)
+    rows = events.rows_of(forwards.cause)
+    flags[rows[rows >= 0]] = True
+    return flags
 
 
 _SAME = {

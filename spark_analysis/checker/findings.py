@@ -1,132 +1,178 @@
-"""What the checker found: rows of one table, collected while it looks at a part of a session."""
+"""Findings: rows of data about places where a rule is broken, or where the capture cannot tell.
+
+A step collects *candidates* (`Candidates.add`) while it judges some keys of a session. Whether one is certain may
+depend on evidence about the whole session; `Settled` decides when all of that is known. `reports/` makes sentences.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pcap_tools.escaping import escape_text
+from ..schemas import DETAIL, FINDINGS
+from .events import Col, Events, capture_and_frame
+from .evidence import CAPTURE_LOST, CUT, reason_of
+from .facts import SessionFacts
+from .rules import level_of
 
-from .context import Context
-from .events import Col, Events
-
+Integers = NDArray[np.int64]
 FAIL, INCONCLUSIVE = "fail", "inconclusive"
-FINDINGS = pa.schema(
+MOST_RELATED = 20
+CANNOT_TELL = "the capture cannot tell"
+
+# ``unless``: bits of evidence that make it inconclusive. ``key``: what else may decide about it, see `Settled`.
+CANDIDATES = pa.schema(
     [
-        ("session", pa.string()),
         ("rule", pa.string()),
-        ("verdict", pa.string()),
-        ("capture", pa.string()),
-        ("frame", pa.int64()),
-        ("time_ns", pa.int64()),
+        ("sure", pa.bool_()),
+        ("unless", pa.int64()),
+        ("key", pa.int64()),
+        ("id", pa.int64()),
+        ("time", pa.int64()),
         ("related", pa.list_(pa.int64())),
         ("client", pa.string()),
         ("topic", pa.string()),
-        ("text", pa.string()),
+        ("detail", DETAIL),
     ]
 )
-MOST_RELATED = 20
+COUNTS = pa.schema([("rule", pa.string()), ("checked", pa.int64())])
+_OF_ACKS = ("A-MISSING", "R-MISSING", "A-DUPLICATE", "A-UNSOLICITED", "A-ACK-OF-ACK")
+# Rules that look at one datagram only, or at what is there: frames that the capture has lost change nothing.
+_NOT_OF_LOSS = ("W-", "P-", "N-", "R-A")
 
 
 @dataclass
-class Findings:
-    """``checked`` counts by rule what could have been wrong. Only what the part owns is kept."""
+class Candidates:
+    """``checked`` counts by rule what could have been wrong."""
 
     events: Events
-    context: Context
-    session: str
+    facts: SessionFacts
     checked: Counter[str] = field(default_factory=Counter)
-    failed: Counter[str] = field(default_factory=Counter)
-    inconclusive: Counter[str] = field(default_factory=Counter)
     rows: list[tuple[object, ...]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        begin, end = self.context.own
-        time = self.events[Col.TIME]
-        self.owned: NDArray[np.bool_] = (time >= begin) & (time < end)
-        # What the capture has cut short cannot be read, so nothing that misses something is certain.
-        self._cut = bool(pc.any(pc.equal(self.events.table.column("error"), "cut")).as_py())
-
-    def check(self, rule: str, rows: NDArray[np.int64] | int) -> None:
+    def check(self, rule: str, rows: Integers | int) -> None:
         """So many occasions for a rule to be broken."""
-        self.checked[rule] += rows if isinstance(rows, int) else int(self.owned[rows].sum())
+        self.checked[rule] += rows if isinstance(rows, int) else len(rows)
 
     def add(
         self,
         rule: str,
         row: int,
-        text: str,
+        detail: Mapping[str, object] | None = None,
         related: Iterable[int] = (),
         sure: bool = True,
+        unless: int = 0,
+        key: int = 0,
         topic: str | None = None,
         client: str | None = None,
     ) -> None:
-        """One finding; ``sure`` False: the capture cannot tell. ``related`` are rows, or frames below 0."""
-        if not self.owned[row]:
-            return
-        sure = sure and not (self._cut and not rule.startswith("W-"))
-        (self.failed if sure else self.inconclusive)[rule] += 1
+        """One finding at a row of the events; ``related`` are ids of datagrams."""
         events = self.events
-        frames = self._frames(row, related)
-        shown = topic if topic is not None else events.text("topic", row)
+        unless |= 0 if rule.startswith("W-") else CUT
+        unless |= 0 if rule.startswith(_NOT_OF_LOSS) else CAPTURE_LOST
+        own = int(events[Col.ID][row])
+        others = [int(one) for one in dict.fromkeys(related) if one >= 0 and one != own]
         self.rows.append(
             (
-                self.session,
                 rule,
-                FAIL if sure else INCONCLUSIVE,
-                events.captures[int(events[Col.CAPTURE][row])],
-                int(events[Col.FRAME][row]),
+                bool(sure),
+                unless,
+                key,
+                own,
                 int(events[Col.TIME][row]),
-                frames,
+                others[:MOST_RELATED],
                 client if client is not None else events.client(row),
-                shown,
-                text if text.isprintable() else escape_text(text),  # topics in it are escaped once already
+                topic if topic is not None else events.text("topic", row),
+                dict(detail or {}),
             )
         )
 
-    def doubt(self) -> None:
-        """The capture has lost frames: what tells of something that is not there may be about one of them."""
-        for at, row in enumerate(self.rows):
-            rule = str(row[1])
-            if row[2] == FAIL and not rule.startswith(("W-", "P-", "N-", "R-A")):
-                self.rows[at] = (*row[:2], INCONCLUSIVE, *row[3:])
-                self.failed[rule] -= 1
-                self.inconclusive[rule] += 1
-
-    def _frames(self, row: int, related: Iterable[int]) -> list[int]:
-        own = int(self.events[Col.FRAME][row])
-        frames = [int(self.events[Col.FRAME][one]) if one >= 0 else -int(one) for one in related]
-        return [frame for frame in dict.fromkeys(frames) if frame != own][:MOST_RELATED]
+    def ids(self, rows: Iterable[int]) -> list[int]:
+        """Ids of rows of the events."""
+        return [int(self.events[Col.ID][row]) for row in rows]
 
     def table(self) -> pa.Table:
-        columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * len(FINDINGS)
-        return pa.table(
-            [pa.array(list(one), kind.type) for one, kind in zip(columns, FINDINGS, strict=True)], schema=FINDINGS
-        )
+        columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * len(CANDIDATES)
+        arrays = [pa.array(list(one), kind.type) for one, kind in zip(columns, CANDIDATES, strict=True)]
+        return pa.table(arrays, schema=CANDIDATES)
 
-    def counts(self) -> dict[str, tuple[int, int, int]]:
-        """By rule: checked, failed, inconclusive."""
-        rules = {*self.checked, *self.failed, *self.inconclusive}
-        return {rule: (self.checked[rule], self.failed[rule], self.inconclusive[rule]) for rule in sorted(rules)}
+    def counts(self) -> pa.Table:
+        return pa.table([list(self.checked), list(self.checked.values())], schema=COUNTS)
 
 
-def quoted(text: str | None) -> str:
-    return f'"{text}"' if text is not None else "a topic that is not told"
+@dataclass(frozen=True)
+class Settled:
+    """What decides about candidates in the end.
+
+    bits     evidence about the whole session
+    served   keys of subscriptions that got all of something; None: that does not matter in this dialect
+    astray   ids of ACKs that went to the wrong client, and of the requests that they were meant for: these ACKs are no
+             others', and nothing is missing
+    """
+
+    bits: int
+    served: frozenset[int] | None = None
+    astray: frozenset[int] = frozenset()
+
+    def rows(self, candidates: pa.Table, facts: SessionFacts) -> pa.Table:
+        """``FINDINGS``, in the order of time; what the dialect has switched off is left out."""
+        found = []
+        for row in candidates.to_pylist():
+            if row["rule"] in _OF_ACKS and row["key"] in self.astray:
+                continue
+            if level_of(row["rule"], facts.policy.dialect) != "off":
+                found.append(_finding(row, self.reason(row), facts))
+        found.sort(key=lambda one: (one["time_ns"], one["frame"], one["rule"]))
+        return pa.Table.from_pylist(found, FINDINGS)
+
+    def reason(self, row: Mapping[str, Any]) -> str | None:
+        """Why a candidate is inconclusive; None: it is certain."""
+        if not row["sure"]:
+            return CANNOT_TELL
+        if row["rule"] == "D-MISSING" and self.served is not None and row["key"] not in self.served:
+            return "nothing shows that the broker knows of this subscription"
+        bits = row["unless"] & self.bits
+        return reason_of(bits) if bits else None
 
 
-def seconds(nanoseconds: int) -> str:
-    if nanoseconds < 1_000_000:
-        return f"{nanoseconds / 1_000:.0f} µs"
-    return (
-        f"{nanoseconds / 1_000_000:.1f} ms" if nanoseconds < 1_000_000_000 else f"{nanoseconds / 1_000_000_000:.2f} s"
-    )
+def _finding(row: dict[str, Any], why: str | None, facts: SessionFacts) -> dict[str, Any]:
+    capture, frame = _place(row["id"], facts)
+    related = [_place(one, facts) for one in row["related"]]
+    return {
+        "session": facts.session,
+        "dialect": facts.policy.dialect.name,
+        "id": _stable_id(facts.session, row["rule"], capture, frame, row["client"], row["topic"], related),
+        "rule": row["rule"],
+        "level": level_of(row["rule"], facts.policy.dialect),
+        "state": FAIL if why is None else INCONCLUSIVE,
+        "capture": capture,
+        "frame": frame,
+        "time_ns": row["time"],
+        "related": [{"capture": one, "frame": other} for one, other in related],
+        "client": row["client"],
+        "topic": row["topic"],
+        "detail": row["detail"],
+        "reason": why,
+        "cause": None,
+    }
 
 
-def numbers(rows: NDArray[np.int64] | Sequence[int]) -> list[int]:
+def _place(datagram: int, facts: SessionFacts) -> tuple[str, int]:
+    capture, frame = capture_and_frame(datagram)
+    return facts.captures[capture], frame
+
+
+def _stable_id(*about: object) -> str:
+    """The same for the same finding, however and wherever it was found."""
+    return hashlib.sha256("\0".join(map(str, about)).encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def as_list(rows: NDArray[np.int64] | Sequence[int]) -> list[int]:
     return [int(row) for row in rows]

@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .context import Context
 from .events import FROM_BROKER, TO_BROKER, Col, Events
+from .evidence import CLIENTS_LOSE
 from .exchanges import Exchanges
-from .findings import Findings, quoted
+from .facts import SessionFacts
+from .findings import Candidates
 from .policy import ACK, PUBLISH, SECOND
 from .rules import applies
 
@@ -56,26 +57,26 @@ class _Reading:
         return any(word == self.due for _, word in answers)
 
 
-def loop_findings(events: Events, context: Context, findings: Findings, asked: Exchanges | None = None) -> None:
-    """Judge every reading of every dashboard that instructs."""
+def loop_findings(events: Events, facts: SessionFacts, candidates: Candidates, asked: Exchanges | None = None) -> int:
+    """Judge every reading of every dashboard that instructs; returns evidence of loss."""
     if applies(LOOP, events.policy) is not None:
-        return
+        return 0
     instructions = _instructions(events)
     dashboards = np.unique(events[Col.CLIENT][instructions])
     readings = np.flatnonzero(_forwards(events) & np.isin(events[Col.CLIENT], dashboards))
     last_words = _last_words(events)
-    is_sure = not _loses(events, context, last_words)
     for said in _by_room(events, readings, instructions, dashboards):
         wrong, silent = _judge(said)
-        findings.check(LOOP, np.array([one.row for one in said], np.int64))
-        findings.check(WRONG, np.array([one.answers[0][0] for one in said if one.answers], np.int64))
+        candidates.check(LOOP, np.array([one.row for one in said], np.int64))
+        candidates.check(WRONG, np.array([one.answers[0][0] for one in said if one.answers], np.int64))
         for one in wrong:
-            _tell_wrong(findings, one, is_sure and not _is_busy(events, asked, one))
+            _tell_wrong(candidates, one, not _is_busy(events, asked, one))
         for one in silent:
             heard = last_words.get(int(events[Col.CLIENT][one.row]), -1) > one.row
-            in_time = one.time <= context.end - IN_TIME_NS
+            in_time = one.time <= facts.end - IN_TIME_NS
             free = not _was_missed(events, one) and not _is_busy(events, asked, one)
-            _tell_silent(findings, one, is_sure and heard and in_time and free)
+            _tell_silent(candidates, one, heard and in_time and free)
+    return CLIENTS_LOSE if _loses(events, facts, last_words) else 0
 
 
 def _is_busy(events: Events, asked: Exchanges | None, one: _Reading) -> bool:
@@ -113,7 +114,7 @@ def _last_words(events: Events) -> dict[int, int]:
     return dict(zip(events[Col.CLIENT][rows].tolist(), rows.tolist(), strict=True))
 
 
-def _loses(events: Events, context: Context, last_words: dict[int, int]) -> bool:
+def _loses(events: Events, facts: SessionFacts, last_words: dict[int, int]) -> bool:
     """Whether datagrams get lost: what clients were sent and their ACKs do not go together in numbers.
 
     Counted from one pause in a client's talk to the next. A lost instruction leaves no trace of its own, so that one
@@ -132,7 +133,7 @@ def _loses(events: Events, context: Context, last_words: dict[int, int]) -> bool
     pauses = (np.diff(client[order]) != 0) | (np.diff(time[order]) > QUIET_NS)
     begins, ends = np.append(0, np.flatnonzero(pauses) + 1), np.append(np.flatnonzero(pauses), -1)
     surplus = np.add.reduceat(np.where(forwards[rows[order]], 1, -1), begins)
-    is_cut = (time[order][begins] < context.begin + QUIET_NS) | (time[order][ends] > context.end - QUIET_NS)
+    is_cut = (time[order][begins] < facts.begin + QUIET_NS) | (time[order][ends] > facts.end - QUIET_NS)
     return bool(surplus[~is_cut].any())
 
 
@@ -219,12 +220,13 @@ def _overdue(silent: list[_Reading], now: _Reading) -> list[_Reading]:
     return [one for one in silent[-MOST_QUEUED:] if now.time - one.time < QUEUED_NS and one.is_answered_by(now.answers)]
 
 
-def _tell_wrong(findings: Findings, one: _Reading, is_sure: bool) -> None:
+def _tell_wrong(candidates: Candidates, one: _Reading, is_sure: bool) -> None:
     row, word = one.answers[0]
-    text = f"the instruction to the reading {one.value} is {quoted(word)} and should be {quoted(one.due)}"
-    findings.add(WRONG, row, text, [one.row], sure=is_sure and one.is_sure)
+    detail = {"number": one.value, "seen": word, "expected": one.due}
+    sure = is_sure and one.is_sure
+    candidates.add(WRONG, row, detail, candidates.ids([one.row]), sure, CLIENTS_LOSE)
 
 
-def _tell_silent(findings: Findings, one: _Reading, is_sure: bool) -> None:
-    text = f"the dashboard gives no instruction to the reading {one.value}; {quoted(one.due)} is due"
-    findings.add(LOOP, one.row, text, sure=is_sure and one.is_sure)
+def _tell_silent(candidates: Candidates, one: _Reading, is_sure: bool) -> None:
+    detail = {"number": one.value, "expected": one.due}
+    candidates.add(LOOP, one.row, detail, (), is_sure and one.is_sure, CLIENTS_LOSE)

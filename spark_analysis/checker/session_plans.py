@@ -1,27 +1,28 @@
-"""From sources to sessions: which captures belong together, and the pieces in which they are read.
+"""From sources to sessions: which captures belong together, and the units in which they are read.
 
-Of an ingested folder its manifest tells both: a piece is a Parquet file.
+Of an ingested folder its manifest tells both: a unit is a Parquet file.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
+from pcap_tools.capture.damage import Damage
+from pcap_tools.columnar.feeds import is_gzip
+from pcap_tools.columnar.sources import open_bytes
+from pcap_tools.columnar.state import Split
+from pcap_tools.detect import Evidence
 from pcap_tools.errors import TopicsharkError, UsageError
 from pcap_tools.escaping import escape_text
 
-from ..capture_parts import Dialects
+from ..capture_parts import Dialects, check_head
 from ..manifest import SourceEntry
-from ..planning import CapturePlan, plan_capture
+from ..planning import plan_capture
 from ..sessions import session_names
 from .ingested import Folder, Sources, check_merge
-from .pieces import Piece
-
-Run = Callable[..., list[Any]]
+from .units import Unit
 
 
 @dataclass(frozen=True)
@@ -30,18 +31,18 @@ class SessionPlan:
 
     name: str
     captures: tuple[str, ...]
-    pieces: tuple[Piece, ...]
+    units: tuple[Unit, ...]
     evidence: dict[str, tuple[str, ...]] = field(default_factory=dict)
     damage: tuple[str, ...] = ()
 
 
 def plan_sources(
-    sources: Sources, dialects: Dialects, merge: bool, part_bytes: int, run: Run
+    sources: Sources, dialects: Dialects, merge: bool, unit_bytes: int
 ) -> tuple[list[SessionPlan], dict[str, str]]:
     """Sessions of captures and of ingested folders; and the captures that cannot be read with the reason."""
     if merge:
         check_merge(sources)
-    sessions, failed = plan_sessions(sources.captures, dialects, merge, part_bytes, run)
+    sessions, failed = plan_sessions(sources.captures, dialects, merge, unit_bytes)
     for folder in sources.folders:
         folder.check_columns()
         sessions += [_ingested(folder, name, entries, dialects) for name, entries in folder.sessions.items()]
@@ -52,38 +53,52 @@ def plan_sources(
 
 
 def plan_sessions(
-    captures: Sequence[str], dialects: Dialects, merge: bool, part_bytes: int, run: Run
+    captures: Sequence[str], dialects: Dialects, merge: bool, unit_bytes: int
 ) -> tuple[list[SessionPlan], dict[str, str]]:
     """Sessions, and the captures that cannot be read with the reason."""
-    plans = run(partial(_plan, dialects, part_bytes), captures, "plan")
-    failed = {capture: plan for capture, plan in zip(captures, plans, strict=True) if isinstance(plan, str)}
-    good = [plan for plan in plans if isinstance(plan, CapturePlan)]
-    names = session_names([plan.source for plan in good], merge)
-    by_session: dict[str, list[CapturePlan]] = {}
-    for name, plan in zip(names, good, strict=True):
+    good: dict[str, _Planned] = {}
+    failed: dict[str, str] = {}
+    for capture in captures:
+        try:
+            good[capture] = _plan(capture, dialects, unit_bytes)
+        except TopicsharkError as error:
+            failed[capture] = str(error)
+    by_session: dict[str, list[_Planned]] = {}
+    for name, plan in zip(session_names(list(good), merge), good.values(), strict=True):
         by_session.setdefault(name, []).append(plan)
     return [_session(name, plans) for name, plans in by_session.items()], failed
 
 
-def _plan(dialects: Dialects, part_bytes: int, capture: str) -> CapturePlan | str:
-    """In a task: a plan, or why there is none."""
-    try:
-        return plan_capture(capture, dialects, part_bytes)
-    except TopicsharkError as error:
-        return str(error)
+@dataclass(frozen=True)
+class _Planned:
+    source: str
+    units: list[Unit]
+    evidence: Sequence[Evidence] = ()
+    damage: Sequence[Damage] = ()
 
 
-def _session(name: str, plans: Sequence[CapturePlan]) -> SessionPlan:
+def _plan(capture: str, dialects: Dialects, unit_bytes: int) -> _Planned:
+    """A small capture is one unit, and not looked into before its task."""
+    name = escape_text(capture)
+    with open_bytes(capture) as data:
+        if is_gzip(data) or data.size <= unit_bytes:
+            if not is_gzip(data):
+                check_head(data)
+            return _Planned(capture, [Unit(name, Split(capture, 0, data.size, data.version, (0, 0), None))])
+    plan = plan_capture(capture, dialects, unit_bytes)
+    return _Planned(capture, [Unit(name, split, plan.routes) for split in plan.splits], plan.evidence, plan.damage)
+
+
+def _session(name: str, plans: Sequence[_Planned]) -> SessionPlan:
     evidence: dict[str, list[str]] = {}
     for plan in plans:
         for one in plan.evidence:
             evidence.setdefault(one.dialect, []).append(str(one))
-    pieces = [Piece(escape_text(plan.source), split, plan.routes) for plan in plans for split in plan.splits]
     damage = [_damaged(plan.source, one.offset, one.text) for plan in plans for one in plan.damage]
     return SessionPlan(
         name,
         tuple(escape_text(plan.source) for plan in plans),
-        tuple(pieces),
+        tuple(unit for plan in plans for unit in plan.units),
         {dialect: tuple(said[:3]) for dialect, said in evidence.items()},
         tuple(damage),
     )
@@ -104,7 +119,7 @@ def _ingested(folder: Folder, name: str, entries: Sequence[SourceEntry], dialect
     return SessionPlan(
         name,
         tuple(escape_text(entry.uri) for entry in entries),
-        tuple(Piece(escape_text(entry.uri), file=file) for entry in entries for file in folder.files(entry)),
+        tuple(Unit(escape_text(entry.uri), file=file) for entry in entries for file in folder.files(entry)),
         {dialect: tuple(said[:3]) for dialect, said in evidence.items()},
         tuple(damage),
     )

@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .context import Point
 from .deliveries import AT_ONCE_NS, HORIZON_NS
-from .delivery_view import DeliveryView
-from .events import TO_BROKER, Col
-from .findings import numbers, quoted
+from .endpoints import Point
+from .events import Col
+from .evidence import UNSETTLED
+from .findings import as_list
 from .grouped import Grouped
-from .kernels.expecting import CHANGE_ENDED, CHANGE_FRAME, CHANGE_TIME, CLIENT, LEAST, PUBLISH
+from .kernels.expecting import CLIENT, LEAST, PUBLISH
 from .kernels.hashing import mix
-from .kernels.pairing import ACK_LOST, DOUBLE, DOUBLE_NS, RESEND
+from .kernels.pairing import DOUBLE_NS
+from .kernels.subscribing import CHANGE_ENDED, CHANGE_ID, CHANGE_TIME
 from .policy import SECOND
 from .retained_rules import was_kept
+from .topic_view import TopicView
 
 Integers = NDArray[np.int64]
 ALTERED_NS = SECOND
@@ -24,19 +26,19 @@ ALTERED_NS = SECOND
 class Unexplained:
     """Run it before what lacks is told: a forward that went astray is the other side of one that lacks."""
 
-    def __init__(self, view: DeliveryView) -> None:
+    def __init__(self, view: TopicView) -> None:
         self.view = view
-        self.events, self.context, self.deliveries = view.events, view.context, view.deliveries
-        self.asked, self.signs, self.findings = view.asked, view.signs, view.findings
+        self.events, self.facts, self.deliveries = view.events, view.facts, view.deliveries
+        self.requests, self.candidates = view.requests, view.candidates
 
     def run(self) -> None:
         for rule in ("D-UNEXPECTED", "D-DUPLICATE", "D-ALTERED", "D-MISDIRECTED"):
-            self.findings.check(rule, self.deliveries.seen)
+            self.candidates.check(rule, self.deliveries.seen)
         extra = self.deliveries.seen[self.deliveries.answers < 0]
         if len(extra):
             self._index(extra)
             self._find_presumed(extra)
-            for row in numbers(extra):
+            for row in as_list(extra):
                 self.view.outcomes[row] = self._explain(row)
 
     def _index(self, extra: Integers) -> None:
@@ -53,7 +55,7 @@ class Unexplained:
             np.arange(len(self.view.short)),
         )
         self._came_to: dict[int, set[int]] = {}
-        for row in numbers(extra):
+        for row in as_list(extra):
             self._came_to.setdefault(self._publish_for(row), set()).add(int(self.events[Col.CLIENT][row]))
 
     def _content(self, rows: Integers, whole: bool = False) -> Integers:
@@ -98,15 +100,11 @@ class Unexplained:
     def _is_repeated(self, row: int) -> bool:
         """By the network, or by a broker that got no ACK."""
         events = self.events
-        if (
-            events.policy.has_sessions
-            and self.view.told.kind[row] in (RESEND, ACK_LOST, DOUBLE)
-            and self.view.told.group[row] != row
-        ):
+        if self.requests.repeated[row]:
             return True
         before = self._seen_before.before(int(self._content(np.array([row]), whole=True)[0]), row)
         near = before[events[Col.TIME][row] - events[Col.TIME][before] < DOUBLE_NS]
-        return bool(len(near) and events[Col.IP_ID][row] <= 0 and self.context.point is not Point.BROKER)
+        return bool(len(near) and events[Col.IP_ID][row] <= 0 and self.facts.point is not Point.BROKER)
 
     def _is_kept_again(self, row: int) -> bool:
         """Whether the same came just before as the retained message that a subscription asked for."""
@@ -117,42 +115,38 @@ class Unexplained:
         due = int(deliveries.answers[np.searchsorted(deliveries.seen, before[-1])])
         if due < 0 or deliveries.retained[due] < 0:
             return False
-        text = f"the retained message of {quoted(events.text('topic', row))} comes to {events.client(row)} once more"
-        rows = [int(self.view.due[PUBLISH, due]), int(before[-1])]
-        self.findings.add("D-DUPLICATE", row, text, rows, sure=not self.signs.unsettled)
+        rows = self.view.ids([int(self.view.due[PUBLISH, due]), int(before[-1])])
+        self.candidates.add("D-DUPLICATE", row, {"case": "retained"}, rows, unless=UNSETTLED)
         return True
 
     def _duplicate(self, row: int, publish: int, due: int) -> str:
         events = self.events
-        known = events[Col.IP_ID][row] > 0 or self.context.point is Point.BROKER
+        known = events[Col.IP_ID][row] > 0 or self.facts.point is Point.BROKER
         copies = events.policy.dialect.spec.broker.copies
-        sure = bool(known) and not (self.view.starts_late and copies != "per-subscriber") and not self.signs.unsettled
-        copies_due = int(self.view.due[LEAST, due])
-        often = "once" if copies_due <= 1 else f"{copies_due} times"
-        text = f"{quoted(self.view.topic(publish))} comes to {events.client(row)} more than {often}"
-        self.findings.add("D-DUPLICATE", row, text, [publish, int(self.deliveries.first[due])], sure=sure)
+        sure = bool(known) and not (self.facts.starts_late and copies != "per-subscriber")
+        detail = {"seen": self.view.topic(publish), "count": int(self.view.due[LEAST, due])}
+        first = int(self.deliveries.first[due])
+        rows = self.view.ids([publish, *([first] if first >= 0 else [])])
+        self.candidates.add("D-DUPLICATE", row, detail, rows, sure, UNSETTLED)
         return "duplicate"
 
     def _after_end(self, row: int, publish: int, client: int) -> str | None:
         """A subscription of this client that would have asked for it had ended."""
-        table, time = self.context.subscriptions, int(self.events[Col.TIME][publish])
+        table, time = self.facts.subscriptions, int(self.events[Col.TIME][publish])
         for who in self._subscriptions_of(client, publish):
             changes = table.changes[:, table.first[who] : table.first[who + 1]]
             before = np.flatnonzero(changes[CHANGE_TIME] <= time)
             if len(before) and changes[CHANGE_ENDED, before[-1]]:
-                topic = quoted(self.view.topic(publish))
-                text = f"{topic} comes to {self.events.client(row)}, whose subscription has ended"
                 presumed = (client, int(self.events[Col.NAME][publish])) in self._presumed
-                rows = [publish, -int(changes[CHANGE_FRAME, before[-1]])]
-                self.findings.add(
-                    "D-AFTER-UNSUBSCRIBE", row, text, rows, sure=not presumed and not self.signs.unsettled
-                )
+                rows = [*self.view.ids([publish]), int(changes[CHANGE_ID, before[-1]])]
+                detail = {"seen": self.view.topic(publish)}
+                self.candidates.add("D-AFTER-UNSUBSCRIBE", row, detail, rows, not presumed, UNSETTLED)
                 return "unexpected"
         return None
 
     def _subscriptions_of(self, client: int, publish: int) -> Integers:
         """All that this client ever had to the topic of a publish."""
-        table = self.context.subscriptions
+        table = self.facts.subscriptions
         number = self.deliveries.topic_number.get(int(self.events[Col.NAME][publish]))
         if number is None or not len(table.texts):
             return np.zeros(0, np.int64)
@@ -162,43 +156,33 @@ class Unexplained:
 
     def _collision(self, row: int, publish: int, first: int, client: int) -> str | None:
         """Another publisher has the same number for a topic that this client subscribed to."""
-        events, bindings = self.events, self.context.bindings
+        events, bindings = self.events, self.facts.bindings
         if events.policy.dialect.spec.topics.kind != "number" or events.policy.has_sessions:
             return None
         got = self._due_by_publish.of(publish)
-        if (self.deliveries.filled[got] > 0).any() or (not len(got) and self._readings(publish, client)):
+        if (self.deliveries.filled[got] > 0).any() or (not len(got) and self._readings(publish, client)[1]):
             return None
         number = int(events[Col.NUMBER][publish])
-        owners = np.unique(events[Col.CLIENT][self.deliveries.publishes])
-        owners = np.union1d(owners, np.array(list(self._creators()), np.int64))
+        owners = np.unique(bindings.owners)
         owners = owners[owners != events[Col.CLIENT][publish]]
         times = np.full(len(owners), int(events[Col.TIME][publish]), np.int64)
         names = {int(one) for one in bindings.resolve(owners, np.full(len(owners), number, np.int64), times)} - {0}
-        table = self.context.subscriptions
+        table = self.facts.subscriptions
         mine = {table.filters[one] for one in table.subscribers[2][table.subscribers[1] == client]}
         other = sorted({bindings.texts[name] for name in names} & mine)
         if not other or not self._all_got(publish, other[0]):
             return None
         for one in self.view.short_of.of(first):
             self.view.short[int(one)].lacking = 0
-        text = (
-            f"number {number} of {events.client(publish)} is taken for {quoted(other[0])}, which is another publisher's"
-        )
-        self.findings.add("N-COLLISION", publish, text, [row], topic=self.view.topic(publish))
+        detail = {"number": number, "seen": other[0]}
+        self.candidates.add("N-COLLISION", publish, detail, self.view.ids([row]), topic=self.view.topic(publish))
         return "unexpected"
 
     def _all_got(self, publish: int, text: str) -> bool:
         """Whether all subscribers of a filter got a publish that was not due to them."""
-        table = self.context.subscriptions
-        asked = set(numbers(table.subscribers[1][table.subscribers[2] == table.filters.index(text)]))
+        table = self.facts.subscriptions
+        asked = set(as_list(table.subscribers[1][table.subscribers[2] == table.filters.index(text)]))
         return asked <= self._came_to.get(publish, set())
-
-    def _creators(self) -> set[int]:
-        events = self.events
-        named = np.append(
-            np.array([name == events.policy.dialect.spec.topics.named_by for name in events.policy.messages]), False
-        )
-        return set(numbers(events[Col.CLIENT][named[events[Col.MESSAGE]] & (events[Col.SIDE] == TO_BROKER)]))
 
     def _misdirected(self, row: int, publish: int, first: int) -> str | None:
         for one in self.view.short_of.of(first):
@@ -207,41 +191,37 @@ class Unexplained:
                 short.lacking -= 1
                 self.view.lacks[short.due] = "misdirected"
                 missed = self.view.who(int(self.view.due[CLIENT, short.due]))
-                text = f"{quoted(self.view.topic(publish))} goes to {self.events.client(row)} in place of {missed}"
-                self.findings.add("D-MISDIRECTED", row, text, [publish])
+                detail = {"seen": self.view.topic(publish), "other": missed}
+                self.candidates.add("D-MISDIRECTED", row, detail, self.view.ids([publish]))
                 return "misdirected"
         return None
 
     def _unexpected(self, row: int, publish: int, client: int) -> str:
-        topic = self.view.topic(publish)
-        text = f"{quoted(topic)} comes to {self.events.client(row)}, and no subscription asks for it"
-        text += self._readings(publish, client)
-        presumed = (client, int(self.events[Col.NAME][publish])) in self._presumed
-        sure = not presumed and not self.signs.unsettled
-        self.findings.add("D-UNEXPECTED", row, text, [publish], sure=sure)
-        return "unexpected" if sure else "inconclusive"
+        text, reading = self._readings(publish, client)
+        detail = {"seen": self.view.topic(publish), "filter": text, "reading": reading}
+        sure = (client, int(self.events[Col.NAME][publish])) not in self._presumed
+        self.candidates.add("D-UNEXPECTED", row, detail, self.view.ids([publish]), sure, UNSETTLED)
+        return "unexpected" if self.view.is_certain(sure, UNSETTLED) else "inconclusive"
 
-    def _readings(self, publish: int, client: int) -> str:
-        """Which wrong reading of which of its filters would make a client's of this."""
-        table, topic = self.context.subscriptions, self.view.topic(publish) or ""
+    def _readings(self, publish: int, client: int) -> tuple[str | None, str | None]:
+        """Which of its filters would make a client's of this, if which mistake reads it so."""
+        table, topic = self.facts.subscriptions, self.view.topic(publish) or ""
         mine = table.subscribers[2][table.subscribers[1] == client]
         for text in [table.filters[one] for one in mine[:50]]:
             reading = self.view.readings.explain(topic, text, delivered=True)
             if reading:
-                return f"; {quoted(text)} would if {reading}"
-        return ""
+                return text, reading
+        return None, None
 
     def _invented(self, row: int) -> str:
         events = self.events
-        early = events[Col.TIME][row] - self.context.begin < HORIZON_NS and self.view.starts_late
-        unseen = self.context.point is Point.CLIENT
+        early = events[Col.TIME][row] - self.facts.begin < HORIZON_NS and self.facts.starts_late
+        unseen = self.facts.point is Point.CLIENT
         if unseen or not events[Col.NAME][row]:
             return "inconclusive"
-        text = f"{quoted(events.text('topic', row))} comes to {events.client(row)}, and nobody published it"
         self.view.invented.append(row)
-        sure = not early and not self.signs.unsettled
-        self.findings.add("D-UNEXPECTED", row, text, sure=sure)
-        return "unexpected" if sure else "inconclusive"
+        self.candidates.add("D-UNEXPECTED", row, {"case": "invented"}, (), not early, UNSETTLED)
+        return "unexpected" if self.view.is_certain(not early, UNSETTLED) else "inconclusive"
 
     def _altered(self, row: int) -> str | None:
         """A subscriber lacks something under this topic that was published just before."""
@@ -253,9 +233,8 @@ class Unexplained:
             if short.lacking > 0 and near and events[Col.TOPIC][row] == events[Col.TOPIC][publish]:
                 short.lacking -= 1
                 self.view.lacks[short.due] = "altered"
-                before, now = (quoted(events.text("payload", one)) for one in (publish, row))
-                said = f"{before} was published, {now} comes"
-                self.findings.add("D-ALTERED", row, f"{said} to {events.client(row)}", [publish])
+                detail = {"expected": events.text("payload", publish), "seen": events.text("payload", row)}
+                self.candidates.add("D-ALTERED", row, detail, self.view.ids([publish]))
                 return "altered"
         return None
 
@@ -269,20 +248,19 @@ class Unexplained:
             mine = self.view.due[CLIENT, short.due] == events[Col.CLIENT][row]
             if short.lacking > 0 and same and mine and asked < row and time[row] - time[asked] < AT_ONCE_NS:
                 short.lacking -= 1
-                what, topic = quoted(events.text("payload", row)), quoted(events.text("topic", row))
-                text = f"{what} comes as the retained message of {topic}, but a newer one is retained"
-                rows = [asked, -int(kept.column("frame")[which].as_py())]
-                self.findings.add("T-STALE", row, text, rows, sure=was_kept(self.view, which))
+                rows = [*self.view.ids([asked]), kept.column("id")[which].as_py()]
+                sure, unless = was_kept(self.view, which)
+                self.candidates.add("T-STALE", row, {"seen": events.text("payload", row)}, rows, sure, unless)
                 return "altered"
         return None
 
     def _find_presumed(self, extra: Integers) -> None:
         """Who may have subscribed before the capture began: all of a topic came to it, up to the last."""
         self._presumed: set[tuple[int, int]] = set()
-        if not self.view.starts_late:
+        if not self.facts.starts_late:
             return
         came: dict[tuple[int, int], set[int]] = {}
-        for row in numbers(extra):
+        for row in as_list(extra):
             publish = self._publish_for(row)
             if publish >= 0:
                 key = int(self.events[Col.CLIENT][row]), int(self.events[Col.NAME][publish])
@@ -290,9 +268,11 @@ class Unexplained:
         by_name = Grouped(self.events[Col.NAME][self.deliveries.publishes], self.deliveries.publishes)
         for (client, name), publishes in came.items():
             before = by_name.before(name, max(publishes) + 1)
-            if self.context.point is not Point.BROKER:  # what went to nobody may never have come to the broker
-                before = before[[bool(self.signs.forwarded[one]) or int(one) in self._came_to for one in before]]
+            if self.facts.point is not Point.BROKER:  # what went to nobody may never have come to the broker
+                before = before[
+                    [bool(self.view.reactions.forwarded[one]) or int(one) in self._came_to for one in before]
+                ]
             due = {int(one) for one in before if len(self._due_to.of(int(mix(np.array([one]), np.array([client]))[0])))}
-            groups = {int(self.asked.group[one]) for one in publishes | due}
-            if all(int(self.asked.group[one]) in groups for one in before):
+            groups = {int(self.requests.group[one]) for one in publishes | due}
+            if all(int(self.requests.group[one]) in groups for one in before):
                 self._presumed.add((client, name))

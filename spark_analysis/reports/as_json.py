@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .safe_text import all_shown
 
 if TYPE_CHECKING:
-    from ..checker.results import CheckResult, Finding, SessionResult
+    from ..checker.verdicts import CheckResult, Finding, SessionResult
 
 MOST_FINDINGS = 1_000
 
@@ -49,7 +49,22 @@ def named(session: SessionResult) -> dict[str, Any]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return asdict(finding) | {"related": list(finding.related)}
+    return {
+        "id": finding.id,
+        "rule": finding.rule,
+        "level": finding.level,
+        "verdict": finding.verdict,
+        "capture": finding.capture,
+        "frame": finding.frame,
+        "time_ns": finding.time_ns,
+        "related": [place._asdict() for place in finding.related],
+        "client": finding.client,
+        "topic": finding.topic,
+        "detail": dict(finding.detail),
+        "reason": finding.reason,
+        "cause": finding.cause,
+        "text": finding.text,
+    }
 
 
 def whole_object(result: CheckResult, sessions: list[dict[str, Any]]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from .safe_text import shown
 from .text import heading
 
 if TYPE_CHECKING:
-    from ..checker.results import CheckResult
+    from ..checker.verdicts import CheckResult
     from ..fanout import FanoutSummary
 
 MOST_ROWS = 20

@@ -13,11 +13,11 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ..checker.rules import RULES
 from .as_json import troubles
+from .finding_notes import doubt, related_frames, whose
 from .safe_text import shown
-from .whose import whose
 
 if TYPE_CHECKING:
-    from ..checker.results import CheckResult, Finding, RuleVerdict, SessionResult
+    from ..checker.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
 
 MOST_FINDINGS = 1_000  # in all
 
@@ -97,6 +97,6 @@ def _case(case: Element, rule: RuleVerdict, findings: list[Finding]) -> None:
 
 
 def _line(finding: Finding) -> str:
-    frames = ", ".join(str(frame) for frame in (finding.frame, *finding.related))
-    what = f"{shown(finding.text)}{whose(finding)}"
-    return f"{finding.verdict} {finding.level}: {shown(finding.capture)} frames {frames}: {what}"
+    unsure = f" ({doubt(finding)})" if doubt(finding) else ""
+    where = f"{shown(finding.capture)} {related_frames(finding, with_own=True)}"
+    return f"{finding.verdict} {finding.level}: {where}: {shown(finding.text)}{whose(finding)}{unsure}"

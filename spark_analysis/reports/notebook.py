@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 from pcap_tools.html_table import paragraph, table
 
+from .finding_notes import doubt, related_frames
+
 if TYPE_CHECKING:
-    from ..checker.results import CheckResult, Finding, SessionResult
+    from ..checker.verdicts import CheckResult, Finding, SessionResult
 
 MOST_ROWS = 20
 MOST_FRAMES = 8
@@ -84,9 +86,9 @@ def _session_row(session: SessionResult) -> tuple[object, ...]:
 
 
 def _row(finding: Finding) -> tuple[object, ...]:
-    place = (basename(finding.capture), str(finding.frame), _some([str(frame) for frame in finding.related]))
-    whose = (finding.client, finding.topic, finding.text)
-    return finding.rule, finding.level, finding.verdict, *place, *whose
+    place = (basename(finding.capture), str(finding.frame), related_frames(finding, MOST_FRAMES))
+    unsure = f" ({doubt(finding)})" if doubt(finding) else ""
+    return (finding.rule, finding.level, finding.verdict, *place, finding.client, finding.topic, finding.text + unsure)
 
 
 def _some(names: Sequence[str]) -> str:

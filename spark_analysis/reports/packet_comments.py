@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from pcap_tools.escaping import shorten
 
+from .finding_notes import doubt, related_frames
 from .safe_text import shown
 
 if TYPE_CHECKING:
-    from ..checker.results import Finding
+    from ..checker.verdicts import Finding
 
 MOST_ON_A_FRAME = 20
 LONGEST = 1_000  # characters of a sentence; topics in it come from packets and may have thousands
@@ -42,7 +43,6 @@ def _comments(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 def comment(finding: Finding) -> str:
     """``topicshark A-MISSING (error): PUBLISH is never acknowledged, ... (related: frames 166, 277)``."""
-    doubt = "" if finding.verdict == "fail" else ", cannot tell"
-    said = f"topicshark {shown(finding.rule)} ({finding.level}{doubt}): {shorten(shown(finding.text), LONGEST)}"
-    numbers = ", ".join(str(frame) for frame in finding.related)
-    return f"{said} (related: frame{'s' if len(finding.related) > 1 else ''} {numbers})" if numbers else said
+    unsure = f", {doubt(finding)}" if doubt(finding) else ""
+    said = f"topicshark {shown(finding.rule)} ({finding.level}{unsure}): {shorten(shown(finding.text), LONGEST)}"
+    return f"{said} (related: {related_frames(finding)})" if finding.related else said

@@ -17,7 +17,7 @@ from .as_json import troubles
 from .safe_text import all_shown, shown
 
 if TYPE_CHECKING:
-    from ..checker.results import CheckResult, Finding, SessionResult
+    from ..checker.verdicts import CheckResult, Finding, SessionResult
 
 MOST_FINDINGS = 1_000  # in all
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -59,7 +59,14 @@ def _driver() -> dict[str, Any]:
 
 def _result(finding: Finding, session: SessionResult, places: dict[str, int]) -> dict[str, Any]:
     is_sure = finding.verdict == "fail"
-    about = {"session": session.name, "dialect": session.dialect, "client": finding.client, "topic": finding.topic}
+    about = {
+        "session": session.name,
+        "dialect": session.dialect,
+        "client": finding.client,
+        "topic": finding.topic,
+        "reason": finding.reason,
+        "cause": finding.cause,
+    }
     return {
         "ruleId": finding.rule,
         **({"ruleIndex": places[finding.rule]} if finding.rule in places else {}),
@@ -68,10 +75,12 @@ def _result(finding: Finding, session: SessionResult, places: dict[str, int]) ->
         "message": {"text": f"Frame {finding.frame}: {shown(finding.text)}"},
         "locations": [_location(finding.capture, finding.frame)],
         "relatedLocations": [
-            _location(finding.capture, frame) | {"id": number} for number, frame in enumerate(finding.related, start=1)
+            _location(place.capture, place.frame) | {"id": number}
+            for number, place in enumerate(finding.related, start=1)
         ],
+        "partialFingerprints": {"topicsharkFinding/v1": finding.id},
         "properties": {name: value for name, value in about.items() if value is not None}
-        | {"frame": finding.frame, "timeNs": str(finding.time_ns)},
+        | {"frame": finding.frame, "timeNs": str(finding.time_ns), "detail": dict(finding.detail)},
     }
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from .columns import aligned
 from .display_filter import frames_filter, traffic_filter
+from .finding_notes import doubt, related_frames, whose
 from .safe_text import shown
-from .whose import whose
 
 if TYPE_CHECKING:
-    from ..checker.results import CheckResult, Finding, RuleVerdict, SessionResult
+    from ..checker.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
 
 MOST_FINDINGS = 20  # of a rule
 MOST_NAMES = 5  # captures and brokers in one line
@@ -94,9 +94,9 @@ def _total(session: SessionResult, rule: str, at_hand: int) -> int:
 def _finding(finding: Finding, session: SessionResult) -> str:
     """``frame 123  A-MISSING  PUBLISH home/x is never acknowledged [10.0.0.2:50000] (frames 130, 140)``."""
     where = f"{shown(basename(finding.capture))} " if len(session.captures) > 1 else ""
-    mark = " (cannot tell)" if finding.verdict != "fail" else "" if finding.level == "error" else f" ({finding.level})"
-    frames = ", ".join(str(frame) for frame in finding.related)
-    related = f" (frame{'s' if len(finding.related) > 1 else ''} {frames})" if frames else ""
+    said = doubt(finding) or ("" if finding.level == "error" else finding.level)
+    mark = f" ({said})" if said else ""
+    related = f" ({related_frames(finding)})" if finding.related else ""
     return f"{where}frame {finding.frame}  {shown(finding.rule)}{mark}  {shown(finding.text)}{whose(finding)}{related}"
 
 
@@ -106,7 +106,7 @@ def _filters(findings: Sequence[Finding], session: SessionResult) -> Iterator[st
     for finding in findings:
         by_capture.setdefault(finding.capture, []).append(finding)
     for capture, found in list(by_capture.items())[:MOST_NAMES]:
-        frames = [frame for finding in found for frame in (finding.frame, *finding.related)]
+        frames = [frame for finding in found for frame in finding.frames]
         more = traffic_filter(found)
         where = f" ({shown(basename(capture))})" if len(session.captures) > 1 else ""
         yield f"  Wireshark{where}: {frames_filter(frames)}" + (f"    or: {more}" if more else "")

@@ -11,7 +11,7 @@ from .text import heading
 
 if TYPE_CHECKING:
     from ..ack_timing import TimingSummary
-    from ..checker.results import CheckResult, SessionResult
+    from ..checker.verdicts import CheckResult, SessionResult
 
 MOST_CLIENTS = 20
 _COUNTS = ("requests", "acked", "unacked", "resent", "sends")

@@ -24,7 +24,7 @@ from pcap_tools.columnar.splits import plan_splits
 from spark_analysis import check as checking
 from spark_analysis.check import check
 from spark_analysis.checker import session_jobs
-from spark_analysis.checker.results import CheckResult, Finding, RuleVerdict, SessionResult
+from spark_analysis.checker.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
 from spark_analysis.planning import wanted_dialects
 from tests.capture.packets import T0, cooked1, ethernet, ipv4, udp
 

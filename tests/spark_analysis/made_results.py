@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_analysis.ack_timing import TimingSummary
-from spark_analysis.checker.results import CheckResult, Finding, RuleVerdict, SessionResult
+from spark_analysis.checker.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
 from spark_analysis.fanout import FanoutSummary
 from spark_analysis.schemas import DELIVERIES, EXCHANGES, PUBLISHES
 

@@ -19,7 +19,7 @@ from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis.check import check
 from spark_analysis.checker.ingested import find_sources
 from spark_analysis.checker.pieces import read_piece
-from spark_analysis.checker.results import SessionResult
+from spark_analysis.checker.verdicts import SessionResult
 from spark_analysis.checker.session_plans import plan_sources
 from spark_analysis.ingest import ingest
 from spark_analysis.manifest import load_manifest

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pcap_tools.dialect import builtin_text
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis import grading
-from spark_analysis.checker.results import CheckResult
+from spark_analysis.checker.verdicts import CheckResult
 from spark_analysis.engines import in_process, tasks_of
 from spark_analysis.grading import Grade, Wish, grade
 from spark_analysis.planning import wanted_dialects

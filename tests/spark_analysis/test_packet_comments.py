@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_analysis.checker.results import Finding
+from spark_analysis.checker.verdicts import Finding
 from spark_analysis.reports.packet_comments import LONGEST, MOST_ON_A_FRAME, packet_comments
 
 

@@ -14,7 +14,7 @@ from pcap_tools.columnar.decoder import Decoder
 from spark_analysis import nearby
 from spark_analysis.check import check
 from spark_analysis.checker.ingested import find_sources
-from spark_analysis.checker.results import Finding
+from spark_analysis.checker.verdicts import Finding
 from spark_analysis.ingest import ingest
 from spark_analysis.nearby import Row, frames_near
 from spark_analysis.planning import wanted_dialects

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spark_analysis.checker.ingested import Sources
-from spark_analysis.checker.results import CheckResult, RuleVerdict
+from spark_analysis.checker.verdicts import CheckResult, RuleVerdict
 from spark_analysis.planning import wanted_dialects
 from spark_analysis.reports.html.page import html_page
 from spark_analysis.reports.html.sentences import page_sentence, page_verdict, session_sentence

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from spark_analysis.ack_timing import TimingSummary
-from spark_analysis.checker.results import RuleVerdict, SessionResult
+from spark_analysis.checker.verdicts import RuleVerdict, SessionResult
 from spark_analysis.checker.rules import RULES
 from spark_analysis.fanout import FanoutSummary
 from spark_analysis.reports import fanout, timing

@@ -8,7 +8,8 @@ from numba import types
 
 from pcap_tools.columnar.jit import i64, inlined, kernel
 
-CHANGE_TIME, CHANGE_LEAST, CHANGE_MOST, CHANGE_FRAME, CHANGE_ENDED = range(5)
+from .subscribing import CHANGE_ID, CHANGE_LEAST, CHANGE_MOST, CHANGE_TIME
+
 PUBLISH, CLIENT, LEAST, MOST, FILTER, SINCE = range(6)  # of an expectation
 EXPECTED = 6
 
@@ -66,6 +67,6 @@ def expect(
                     out[LEAST, count] = changes[CHANGE_LEAST, change]
                     out[MOST, count] = changes[CHANGE_MOST, change]
                     out[FILTER, count] = text
-                    out[SINCE, count] = changes[CHANGE_FRAME, change]
+                    out[SINCE, count] = changes[CHANGE_ID, change]
                 count += 1
     return count

@@ -129,7 +129,7 @@ def is_over(other: Any, row: Any, rows: Any, group: Any, ack: Any, last: Any, re
     types.int64,
     types.boolean,
     types.boolean,
-    types.int64,
+    _column,
     _column,
     _column,
     _column,
@@ -164,18 +164,18 @@ def pair(
                    it is to that
     last, sends, ack, acks, quality   hold for the first send of each group
     asker_resends  the asking side sends again what is not answered
-    at_first       how long an answer usually takes, -1 if not known; learned from those that are certain
+    at_first       by row: how long an answer usually takes in its talk, -1 if not known; learned from certain ones
     slots          room to remember requests in: all -1, a power of two, larger than there are rows
     """
     begin = i64(0)
     head = i64(0)
-    usual, latest = at_first, i64(-1)
+    usual, latest = i64(-1), i64(-1)
     for at in range(len(order)):
         row = order[at]
         if at == 0 or rows[TALK, row] != rows[TALK, order[at - 1]]:
             begin = i64(at)
             head = i64(at)
-            usual, latest = at_first, i64(-1)
+            usual, latest = at_first[row], i64(-1)
         group[row] = i64(-1)
         if rows[ROLE, row] == REQUEST:
             group[row], kind[row] = row, i64(NEW)

@@ -3,6 +3,6 @@
 Importing a kernel compiles it, unless that was done before.
 """
 
-from . import anchoring, answering, expecting, hashing, matching, pairing, statuses
+from . import answering, expecting, hashing, matching, pairing, statuses, subscribing
 
-KERNELS = (anchoring, answering, expecting, hashing, matching, pairing, statuses)
+KERNELS = (answering, expecting, hashing, matching, pairing, statuses, subscribing)

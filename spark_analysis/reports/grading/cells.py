@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from pcap_tools.escaping import shorten
 
 from ...grading import VERDICTS
+from ..finding_notes import whose
 from ..safe_text import shown
-from ..whose import whose
 
 if TYPE_CHECKING:
-    from ...checker.results import Finding
+    from ...checker.verdicts import Finding
     from ...grading import Grade
 
 SENTENCE = 300  # characters: a topic may have thousands

@@ -22,7 +22,7 @@ from ..safe_text import shown
 from . import cells
 
 if TYPE_CHECKING:
-    from ...checker.results import Finding, SessionResult
+    from ...checker.verdicts import Finding, SessionResult
     from ...grading import Grade
 
 MOST_FINDINGS = 10  # of a session
@@ -122,4 +122,4 @@ def _part(session: SessionResult) -> Part:
 
 
 def _filter(finding: Finding) -> str:
-    return frames_filter((finding.frame, *finding.related))
+    return frames_filter(finding.frames)

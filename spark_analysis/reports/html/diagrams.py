@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...nearby import frames_near
 from ...plots.sequence import Arrow, after, sequence
+from ..finding_notes import other_capture
 from .model import Diagram, Table, short
 from .pictures import picture
 from .sentences import worst_first
@@ -15,7 +16,7 @@ from .sentences import worst_first
 if TYPE_CHECKING:
     from ...capture_parts import Dialects
     from ...checker.ingested import Sources
-    from ...checker.results import Finding, SessionResult
+    from ...checker.verdicts import Finding, SessionResult
 
 # What did not come, where a rule says so: words, and whether the broker owes it.
 _ABSENT = {
@@ -45,9 +46,16 @@ def _first(findings: Sequence[Finding], rule: str) -> Finding | None:
 
 
 def _diagram(finding: Finding, rows: Sequence[dict[str, Any]], session: SessionResult) -> Diagram:
-    marked = {finding.frame, *finding.related}
+    marked = {(finding.capture, finding.frame), *finding.related}
     arrows = [
-        Arrow(row["frame"], row["time_ns"], row["source"], row["target"], said_by(row), row["frame"] in marked)
+        Arrow(
+            row["frame"],
+            row["time_ns"],
+            row["source"],
+            row["target"],
+            other_capture(row["capture"], finding) + said_by(row),
+            (row["capture"], row["frame"]) in marked,
+        )
         for row in rows
     ]
     arrows += _absent(finding, arrows, session.brokers)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ...ack_timing import TimingSummary
-    from ...checker.results import SessionResult
+    from ...checker.verdicts import SessionResult
 
 MOST_ROWS = 20
 MOST_NAMES = 8

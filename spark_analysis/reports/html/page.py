@@ -31,7 +31,7 @@ from .sentences import UNTESTED, page_sentence, page_verdict, session_sentence, 
 if TYPE_CHECKING:
     from ...capture_parts import Dialects
     from ...checker.ingested import Sources
-    from ...checker.results import CheckResult, SessionResult
+    from ...checker.verdicts import CheckResult, SessionResult
 
 MOST_OVERVIEW = 500
 MOST_SESSIONS = 20  # told in full

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from ...checker.policy import Policy
 from ...checker.rules import RULES, applies
 from ..display_filter import frames_filter, traffic_filter
+from ..finding_notes import doubt, related_frames
 from .model import Diagram, Filter, RuleSection, Table, short
 from .sentences import UNTESTED, times, worst_first
 
 if TYPE_CHECKING:
     from pcap_tools.dialect import Dialect
 
-    from ...checker.results import Finding, RuleVerdict, SessionResult
+    from ...checker.verdicts import Finding, RuleVerdict, SessionResult
 
 MOST_FINDINGS = 10  # of a rule
 MOST_CAPTURES = 5  # with a filter each
@@ -65,10 +66,10 @@ def _findings(findings: Sequence[Finding], verdict: RuleVerdict, session: Sessio
         "capture": [short(basename(one.capture), 40) if len(session.captures) > 1 else "" for one in findings],
         "frame": [str(one.frame) for one in findings],
         "seconds": [f"{(one.time_ns - begin) / 1e9:,.3f}" if isinstance(begin, int) else "" for one in findings],
-        "what": [("" if one.verdict == "fail" else "Cannot tell: ") + short(one.text) for one in findings],
+        "what": [short(one.text) + (f" ({doubt(one)})" if doubt(one) else "") for one in findings],
         "topic": [short(one.topic, 60) for one in findings],
         "client": [short(one.client, 60) for one in findings],
-        "see also frames": [_frames(one.related) for one in findings],
+        "see also": [related_frames(one, _MOST_FRAMES) for one in findings],
     }
     header = tuple(name for name, cells in columns.items() if any(cells))
     rows = list(zip(*(columns[name] for name in header), strict=True))
@@ -80,10 +81,6 @@ def _findings(findings: Sequence[Finding], verdict: RuleVerdict, session: Sessio
     return Table(f"Findings of {verdict.id}", header, rows, total - len(findings), numbers, codes, wide)
 
 
-def _frames(frames: Sequence[int]) -> str:
-    return ", ".join(str(frame) for frame in frames[:_MOST_FRAMES]) + (" …" if len(frames) > _MOST_FRAMES else "")
-
-
 def _filters(findings: Sequence[Finding], session: SessionResult) -> list[Filter]:
     """One a capture: frame numbers are each capture's own."""
     by_capture: dict[str, list[Finding]] = {}
@@ -91,7 +88,7 @@ def _filters(findings: Sequence[Finding], session: SessionResult) -> list[Filter
         by_capture.setdefault(finding.capture, []).append(finding)
     filters = []
     for capture, found in list(by_capture.items())[:MOST_CAPTURES]:
-        frames = [frame for one in found for frame in (one.frame, *one.related)]
+        frames = [frame for one in found for frame in one.frames]
         name = short(basename(capture), 60) if len(session.captures) > 1 else ""
         more = traffic_filter(found)
         filters.append(Filter(name, frames_filter(frames), more if more is None or len(more) <= 300 else None))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .model import counted
 
 if TYPE_CHECKING:
-    from ...checker.results import CheckResult, RuleVerdict, SessionResult
+    from ...checker.verdicts import CheckResult, RuleVerdict, SessionResult
 
 LEVELS = ("error", "warning", "note")
 UNTESTED = ("not exercised", "n/a")

@@ -1,16 +1,21 @@
-"""What the rules of acknowledgement look at together, on one part of a session."""
+"""What the rules about one client and its broker look at together: requests, ACKs, and what the broker did."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .events import Col
+from .deliveries import Publishes
+from .events import Col, Events
+from .evidence import Reactions
+from .exchanges import Exchanges, Forwards
+from .facts import SessionFacts
+from .findings import Candidates
 from .grouped import Grouped
 from .kernels.pairing import REQUEST
-from .part_view import PartView
 from .policy import ACK
 
 Integers = NDArray[np.int64]
@@ -19,8 +24,21 @@ AT_ONCE_NS = 5 * MILLISECOND  # an ACK of an ACK leaves as soon as any
 AT_START_NS = 50 * MILLISECOND  # an ACK that early may answer what was sent before the capture
 
 
-class AckView(PartView):
-    """Requests by their sends, and rows by client."""
+@dataclass
+class TalkView:
+    """Some clients of a session with all that they and their brokers said.
+
+    ``client_exchanges``: clients ask and the broker acknowledges; ``broker_exchanges``: the other way round.
+    """
+
+    events: Events
+    facts: SessionFacts
+    publishes: Publishes
+    client_exchanges: Exchanges
+    broker_exchanges: Exchanges
+    forwards: Forwards
+    reactions: Reactions
+    candidates: Candidates
 
     @property
     def resend_ns(self) -> int:
@@ -28,8 +46,9 @@ class AckView(PartView):
 
     @cached_property
     def _by_group(self) -> Grouped:
-        sent = np.flatnonzero((self.asked.role == REQUEST) & (self.asked.group >= 0))
-        return Grouped(self.asked.group[sent], sent)
+        exchanges = self.client_exchanges
+        sent = np.flatnonzero((exchanges.role == REQUEST) & (exchanges.group >= 0))
+        return Grouped(exchanges.group[sent], sent)
 
     @cached_property
     def _talks(self) -> Grouped:
@@ -61,5 +80,5 @@ class AckView(PartView):
 
     def may_precede(self, row: int) -> bool:
         """Whether what an ACK answers may have been sent before the capture began."""
-        since = self.events[Col.TIME][row] - self.context.begin
-        return bool(since < (1.5 * self.resend_ns if self.starts_late else AT_START_NS))
+        since = self.events[Col.TIME][row] - self.facts.begin
+        return bool(since < (1.5 * self.resend_ns if self.facts.starts_late else AT_START_NS))

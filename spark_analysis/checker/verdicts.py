@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pcap_tools.dialect import Dialect
-
 from ..ack_timing import TimingSummary
 from ..fanout import FanoutSummary
+from ..schemas import VERDICTS
+from .facts import SessionFacts
 from .policy import Policy
 from .rules import RULES, applies, level_of
 
 PASS, FAIL, INCONCLUSIVE, NOT_EXERCISED, NOT_APPLICABLE = "pass", "fail", "inconclusive", "not exercised", "n/a"
-Counts = dict[str, tuple[int, int, int]]
 
 
 @dataclass(frozen=True)
@@ -30,20 +31,43 @@ class RuleVerdict:
     inconclusive: int
 
 
+class Place(NamedTuple):
+    """A datagram."""
+
+    capture: str
+    frame: int
+
+
 @dataclass(frozen=True)
 class Finding:
-    """One place where a rule is broken (``fail``), or where the capture cannot tell (``inconclusive``)."""
+    """One place where a rule is broken (``fail``), or where the capture cannot tell (``inconclusive``), as a row of
+    ``schemas.FINDINGS``."""
 
+    id: str
     rule: str
     level: str
     verdict: str
     capture: str
     frame: int
     time_ns: int
-    related: tuple[int, ...]
+    related: tuple[Place, ...]
     client: str | None
     topic: str | None
-    text: str
+    detail: Mapping[str, Any]
+    reason: str | None = None
+    cause: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What is wrong, in a sentence."""
+        from ..reports.finding_text import finding_text
+
+        return finding_text(self)
+
+    @property
+    def frames(self) -> tuple[int, ...]:
+        """Its own frame and the related ones of the same capture."""
+        return (self.frame, *(place.frame for place in self.related if place.capture == self.capture))
 
     def _repr_html_(self) -> str:
         from ..reports.notebook import finding_html
@@ -95,21 +119,30 @@ class CheckResult:
         return check_html(self)
 
 
-def verdicts(counts: Counts, dialect: Dialect, wanted: Iterable[str] = ()) -> list[RuleVerdict]:
-    """One for each rule of the catalogue, or of those wanted."""
-    policy, chosen = Policy(dialect), set(wanted) or set(RULES)
-    found = []
+def verdict_rows(facts: SessionFacts, counts: pa.Table, findings: pa.Table) -> pa.Table:
+    """``VERDICTS`` of one dialect of a session: a row for each rule that the dialect has not switched off."""
+    checked: Counter[str] = Counter()
+    for row in counts.to_pylist():
+        checked[row["rule"]] += row["checked"]
+    states = Counter(zip(findings.column("rule").to_pylist(), findings.column("state").to_pylist(), strict=True))
+    policy, rows = facts.policy, []
     for rule in RULES:
-        level = level_of(rule, dialect)
-        if rule not in chosen or level == "off":
+        level = level_of(rule, policy.dialect)
+        if level == "off":
             continue
-        checked, failed, inconclusive = counts.get(rule, (0, 0, 0))
-        found.append(
-            RuleVerdict(
-                rule, level, _verdict(rule, policy, checked, failed, inconclusive), checked, failed, inconclusive
-            )
-        )
-    return found
+        failed, inconclusive = states[rule, FAIL], states[rule, INCONCLUSIVE]
+        verdict = _verdict(rule, policy, checked[rule], failed, inconclusive)
+        about = (facts.session, policy.dialect.name, rule, level, verdict, checked[rule], failed, inconclusive)
+        rows.append(dict(zip(VERDICTS.names, about, strict=True)))
+    return pa.Table.from_pylist(rows, VERDICTS)
+
+
+def verdicts(table: pa.Table, wanted: Iterable[str] = ()) -> list[RuleVerdict]:
+    """From rows of ``VERDICTS``, all or those of the rules wanted."""
+    chosen = set(wanted)
+    columns = ("rule", "level", "verdict", "checked", "failed", "inconclusive")
+    rows = [row for row in table.to_pylist() if not chosen or row["rule"] in chosen]
+    return [RuleVerdict(*(row[name] for name in columns)) for row in rows]
 
 
 def _verdict(rule: str, policy: Policy, checked: int, failed: int, inconclusive: int) -> str:
@@ -122,38 +155,11 @@ def _verdict(rule: str, policy: Policy, checked: int, failed: int, inconclusive:
     return PASS if checked else NOT_EXERCISED
 
 
-def added(parts: Iterable[Counts]) -> Counts:
-    """Counts of several parts as those of the whole."""
-    total: Counts = {}
-    for part in parts:
-        for rule, numbers in part.items():
-            before = total.get(rule, (0, 0, 0))
-            total[rule] = (before[0] + numbers[0], before[1] + numbers[1], before[2] + numbers[2])
-    return total
-
-
-def findings_of(tables: Iterable[pa.Table], dialect: Dialect, wanted: Iterable[str], limit: int) -> list[Finding]:
+def findings_of(tables: Iterable[pa.Table], wanted: Iterable[str], limit: int) -> list[Finding]:
     """In the order of frames, failures before doubts; at most ``limit``, of each rule as evenly as can be."""
     chosen = set(wanted)
-    found = [
-        Finding(
-            row["rule"],
-            level_of(row["rule"], dialect),
-            row["verdict"],
-            row["capture"],
-            row["frame"],
-            row["time_ns"],
-            tuple(row["related"]),
-            row["client"],
-            row["topic"],
-            row["text"],
-        )
-        for table in tables
-        for row in table.to_pylist()
-        if not chosen or row["rule"] in chosen
-    ]
-    found = [one for one in found if one.level != "off"]
-    found.sort(key=lambda one: (one.verdict != FAIL, one.time_ns, one.frame, one.rule))
+    found = [_finding(row) for table in tables for row in table.to_pylist() if not chosen or row["rule"] in chosen]
+    found.sort(key=lambda one: (one.verdict != FAIL, one.time_ns, one.frame, one.rule, one.client or ""))
     if len(found) <= limit:
         return found
     rank: dict[str, int] = {}
@@ -163,3 +169,21 @@ def findings_of(tables: Iterable[pa.Table], dialect: Dialect, wanted: Iterable[s
         places.append(rank[one.rule])
     kept = sorted(range(len(found)), key=lambda at: (places[at], at))[:limit]
     return [found[at] for at in sorted(kept)]
+
+
+def _finding(row: dict[str, Any]) -> Finding:
+    return Finding(
+        row["id"],
+        row["rule"],
+        row["level"],
+        row["state"],
+        row["capture"],
+        row["frame"],
+        row["time_ns"],
+        tuple(Place(one["capture"], one["frame"]) for one in row["related"]),
+        row["client"],
+        row["topic"],
+        {name: value for name, value in row["detail"].items() if value is not None},
+        row["reason"],
+        row["cause"],
+    )

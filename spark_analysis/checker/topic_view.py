@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,12 +11,16 @@ from numpy.typing import NDArray
 
 from pcap_tools.topic_match import WrongReadings
 
-from .events import TO_BROKER, Col
-from .findings import numbers
+from .deliveries import Deliveries
+from .events import TO_BROKER, Col, Events
+from .evidence import DOUBLES, LOSS, UNSETTLED, Reactions
+from .facts import SessionFacts
+from .findings import Candidates, as_list
 from .grouped import Grouped
-from .kernels.expecting import CLIENT, LEAST, PUBLISH
-from .kernels.hashing import mix
-from .part_view import PartView
+from .kernels.expecting import CLIENT, FILTER, LEAST, PUBLISH
+from .kernels.hashing import hash_of, mix
+from .policy import SUBSCRIBE
+from .requests import Requests
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -30,14 +35,36 @@ class Shortage:
     lacking: int
 
 
+def served_by(facts: SessionFacts, deliveries: Deliveries) -> frozenset[int] | None:
+    """Keys of subscriptions that got all of something, so that the broker knows of them; None where it acknowledges
+    subscriptions, and so shows that by itself."""
+    if facts.policy.broker_acks[facts.policy.meaning == SUBSCRIBE].any():
+        return None
+    due = deliveries.due
+    whole = (deliveries.filled >= due[LEAST]) & (due[LEAST] > 0) & (deliveries.retained < 0)
+    filters = np.array([hash_of(text) for text in facts.subscriptions.filters] or [0], np.int64)
+    return frozenset(as_list(mix(due[CLIENT][whole], filters[due[FILTER][whole]])))
+
+
 @dataclass
-class DeliveryView(PartView):
-    """
+class TopicView:
+    """Some topics of a session with all that was published under them and forwarded.
+
+    evidence   bits about the whole session
+    served     see `served_by`; of the whole session
     outcomes   of forwards that no expectation explains, by row
     lacks      of expectations that got nothing: why
     invented   forwards of what nobody published
     """
 
+    events: Events
+    facts: SessionFacts
+    deliveries: Deliveries
+    requests: Requests
+    reactions: Reactions
+    candidates: Candidates
+    evidence: int
+    served: frozenset[int] | None
     outcomes: dict[int, str] = field(default_factory=dict)
     lacks: dict[int, str] = field(default_factory=dict)
     invented: list[int] = field(default_factory=list)
@@ -46,6 +73,16 @@ class DeliveryView(PartView):
     def due(self) -> Integers:
         return self.deliveries.due
 
+    def ids(self, rows: Iterable[int]) -> list[int]:
+        return self.candidates.ids(rows)
+
+    def is_certain(self, sure: bool, unless: int) -> bool:
+        """As `findings.Settled` will decide, but for what the capture itself has lost."""
+        return sure and not unless & self.evidence & (LOSS | DOUBLES | UNSETTLED)
+
+    def subscription_key(self, client: int, filter_text: str) -> int:
+        return int(mix(np.array([client]), np.array([hash_of(filter_text)]))[0])
+
     @cached_property
     def readings(self) -> WrongReadings:
         return WrongReadings(self.events.policy.dialect.spec.topics)
@@ -53,8 +90,8 @@ class DeliveryView(PartView):
     @cached_property
     def subscribers(self) -> dict[int, str]:
         """Clients that subscribed, as text."""
-        table = self.context.subscriptions
-        return dict(zip(numbers(table.subscribers[1]), table.texts, strict=True))
+        table = self.facts.subscriptions
+        return dict(zip(as_list(table.subscribers[1]), table.texts, strict=True))
 
     def who(self, client: int) -> str:
         return self.subscribers.get(client, "a client")
@@ -64,14 +101,14 @@ class DeliveryView(PartView):
 
     def first_of(self, publish: int) -> int:
         """The first send of a publish."""
-        group = int(self.asked.group[publish])
+        group = int(self.requests.group[publish])
         return group if group >= 0 else publish
 
     @cached_property
     def _by_group(self) -> Grouped:
-        sent = np.flatnonzero(self.asked.group >= 0)
+        sent = np.flatnonzero(self.requests.group >= 0)
         sent = sent[self.events[Col.SIDE][sent] == TO_BROKER]
-        return Grouped(self.asked.group[sent], sent)
+        return Grouped(self.requests.group[sent], sent)
 
     def sends(self, first: int) -> Integers:
         """All sends of a request."""
@@ -97,7 +134,7 @@ class DeliveryView(PartView):
         due, filled = self.due[:, chosen], self.deliveries.filled[chosen]
         if not (filled < due[LEAST]).any():
             return []
-        first = self.asked.group[due[PUBLISH]]
+        first = self.requests.group[due[PUBLISH]]
         first = np.where(first >= 0, first, due[PUBLISH])
         key = mix(mix(first, due[CLIENT]), self.deliveries.retained[chosen])
         _, at, where = np.unique(key, return_index=True, return_inverse=True)
@@ -110,9 +147,9 @@ class DeliveryView(PartView):
 
     def _heard(self, sends: Integers, firsts: Integers) -> Flags:
         """Sends that the broker reacted to; all of a group in which it reacted to none."""
-        reacted = self.signs.reacted
+        reacted = self.reactions.reacted
         of_group = np.zeros(len(reacted), np.bool_)
-        answered = np.flatnonzero(reacted & (self.asked.group >= 0))
-        of_group[self.asked.group[answered]] = True
+        answered = np.flatnonzero(reacted & (self.requests.group >= 0))
+        of_group[self.requests.group[answered]] = True
         heard: Flags = reacted[sends] | ~of_group[firsts]
         return heard

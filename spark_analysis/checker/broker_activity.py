@@ -1,0 +1,155 @@
+"""What a broker sent, in its order: when it was silent, and which forward stands beside which ACK.
+
+A broker sends the forwards and the ACK of one publish in the dialect's order, so the forward beside an ACK tells whose
+ACK it is. Both are properties of the capture's order, made unit by unit; `join_units` mends the edges between units.
+Nothing is beside anything of another capture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from .events import FROM_BROKER, Col, Events
+from .policy import ACK, ACK_FIRST, PUBLISH
+
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+AWAY_NS = 400_000_000  # a broker that sends nothing for so long may have been away
+
+# Of one unit: for each broker and capture the first and the last thing it sent.
+EDGES = pa.schema(
+    [(name, pa.int64()) for name in ("broker", "capture", "first", "last")]
+    + [("first_forwards", pa.bool_()), ("last_forwards", pa.bool_())]
+)
+# Runs of a broker's datagrams without a silence in between.
+RUNS = pa.schema([(name, pa.int64()) for name in ("broker", "begin", "end")])
+
+
+@dataclass(frozen=True)
+class Activity:
+    """``runs`` by broker: begins and ends, in order. ``beside``: by ACK at the edge of a unit the forward behind it."""
+
+    runs: dict[int, tuple[Integers, Integers]] = field(default_factory=dict)
+    beside: dict[int, int] = field(default_factory=dict)
+
+    def is_silent(self, events: Events, rows: Integers) -> Flags:
+        """Whether the broker's last datagram before each row and the first behind it lie far apart."""
+        silent = np.ones(len(rows), np.bool_)
+        broker, time = events[Col.BROKER][rows], events[Col.TIME][rows]
+        for one in np.unique(broker):
+            if int(one) not in self.runs:
+                continue
+            begins, ends = self.runs[int(one)]
+            mine = np.flatnonzero(broker == one)
+            at = np.searchsorted(begins, time[mine], "right") - 1
+            inside = (at >= 0) & (time[mine] < ends[np.maximum(at, 0)])
+            soon = (at < 0) & (begins[0] - time[mine] < AWAY_NS)
+            silent[mine] = ~inside & ~soon
+        return silent
+
+
+def _sent(events: Events) -> tuple[Integers, Flags]:
+    """Rows of ACKs and forwards that brokers sent, by broker and capture; and which are forwards."""
+    policy, message = events.policy, events[Col.MESSAGE]
+    is_ack = np.append(policy.meaning == ACK, False)[message]
+    is_forward = np.append(policy.forwards, False)[message] & ~is_ack
+    rows = np.flatnonzero((is_ack | is_forward) & (events[Col.SIDE] == FROM_BROKER))
+    rows = rows[np.lexsort((events[Col.ID][rows], events[Col.CAPTURE][rows], events[Col.BROKER][rows]))]
+    return rows, is_forward[rows]
+
+
+def set_beside(events: Events, activity: Activity | None = None) -> None:
+    """Fill the column ``BESIDE``."""
+    beside = np.full(len(events), -1, np.int64)
+    place = int(events.policy.ack_place[PUBLISH])
+    if place:
+        rows, forwards = _sent(events)
+        near = _neighbours(events, rows, 1 if place == ACK_FIRST else -1)
+        found = ~forwards & (near >= 0)
+        found[found] = forwards[near[found]]
+        beside[rows[found]] = events[Col.ID][rows[near[found]]]
+        if activity is not None and activity.beside:
+            at = events.rows_of(np.array(list(activity.beside), np.int64))
+            beside[at[at >= 0]] = np.array(list(activity.beside.values()), np.int64)[at >= 0]
+    events.columns[Col.BESIDE] = beside
+
+
+def _neighbours(events: Events, rows: Integers, step: int) -> Integers:
+    """For each place in ``rows`` the place before or behind it, -1 where another broker or capture begins."""
+    places = np.arange(len(rows)) + step
+    inside = (places >= 0) & (places < len(rows))
+    other = np.where(inside, places, 0)
+    same = inside & (events[Col.BROKER][rows] == events[Col.BROKER][rows[other]]) if len(rows) else inside
+    if len(rows):
+        same &= events[Col.CAPTURE][rows] == events[Col.CAPTURE][rows[other]]
+    return np.where(same, places, -1)
+
+
+def edges_of(events: Events) -> pa.Table:
+    """``EDGES`` of one unit."""
+    rows, forwards = _sent(events)
+    if not len(rows):
+        return EDGES.empty_table()
+    begins = np.flatnonzero(_neighbours(events, rows, -1) < 0)
+    ends = np.append(begins[1:], len(rows)) - 1
+    broker, capture, ids = (events[column][rows] for column in (Col.BROKER, Col.CAPTURE, Col.ID))
+    columns = [broker[begins], capture[begins], ids[begins], ids[ends], forwards[begins], forwards[ends]]
+    return pa.table([pa.array(one) for one in columns], schema=EDGES)
+
+
+def runs_of(events: Events) -> pa.Table:
+    """``RUNS`` of one unit."""
+    rows = np.flatnonzero(events[Col.SIDE] == FROM_BROKER)
+    broker, time = events[Col.BROKER][rows], events[Col.TIME][rows]
+    return _runs(broker, time, time)
+
+
+def _runs(broker: Integers, begin: Integers, end: Integers) -> pa.Table:
+    """Stretches that lie less than ``AWAY_NS`` apart become one."""
+    if not len(broker):
+        return RUNS.empty_table()
+    order = np.lexsort((begin, broker))
+    broker, begin, end = broker[order], begin[order], end[order]
+    edges = np.flatnonzero(np.append(True, broker[1:] != broker[:-1]))
+    reached = end.copy()
+    for one, two in zip(edges, np.append(edges[1:], len(broker)), strict=True):
+        np.maximum.accumulate(end[one:two], out=reached[one:two])
+    starts = np.zeros(len(broker), np.bool_)
+    starts[edges] = True
+    starts[1:] |= begin[1:] - reached[:-1] >= AWAY_NS
+    first = np.flatnonzero(starts)
+    last = np.append(first[1:], len(broker)) - 1
+    return pa.table([pa.array(broker[first]), pa.array(begin[first]), pa.array(reached[last])], schema=RUNS)
+
+
+def join_units(policy_place: int, edges: Iterable[pa.Table], runs: Iterable[pa.Table]) -> Activity:
+    """Put the units of a session together; ``policy_place``: see `Policy.ack_place`, of publishes."""
+    both = pa.concat_tables([RUNS.empty_table(), *runs])
+    whole = _runs(*(both.column(name).to_numpy() for name in RUNS.names))
+    broker, begin, end = (whole.column(name).to_numpy() for name in RUNS.names)
+    by_broker = {int(one): (begin[broker == one], end[broker == one]) for one in np.unique(broker)}
+    return Activity(by_broker, _beside(policy_place, edges))
+
+
+def _beside(place: int, edges: Iterable[pa.Table]) -> dict[int, int]:
+    """ACKs at the edge of a unit, and the forward on the other side of it."""
+    if not place:
+        return {}
+    rows = pa.concat_tables([EDGES.empty_table(), *edges]).to_pylist()
+    rows.sort(key=lambda row: (row["broker"], row["capture"], row["first"]))
+    found: dict[int, int] = {}
+    for one, two in pairwise(rows):
+        if (one["broker"], one["capture"]) != (two["broker"], two["capture"]):
+            continue
+        if place == ACK_FIRST:
+            if two["first_forwards"] and not one["last_forwards"]:
+                found[one["last"]] = two["first"]
+        elif one["last_forwards"] and not two["first_forwards"]:
+            found[two["first"]] = one["last"]
+    return found

@@ -1,0 +1,131 @@
+"""Evidence about a session that limits its verdicts: loss, doubled datagrams, a broker that was away.
+
+Each step sees some keys of a session and adds what it sees as bits; together they hold for the whole session, and
+decide about findings that depend on them (`findings.settle`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..schemas import EVIDENCE
+from .endpoints import Point
+from .events import TO_BROKER, Col, Events
+from .exchanges import Exchanges
+from .facts import SessionFacts
+from .kernels.pairing import ACK_LOST, DOUBLE, DOUBLED, REPLY, REQUEST, RESEND
+
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+# What a verdict may depend on. The names are told as the reason why a finding is inconclusive.
+LOSS = 1  # something was sent again although it had been answered, or had led to nothing at all
+DOUBLES = 2  # the network made two of one
+UNSETTLED = 4  # in a session, where the broker sends again what got lost: forwards may come late, or not at all
+CAPTURE_LOST = 8  # something is forwarded and acknowledged that is not in the capture
+CUT = 16  # the capture has cut datagrams short
+CLIENTS_LOSE = 32  # what clients were sent and their ACKs do not go together in numbers
+UNNUMBERED = 64  # nobody is seen to create a topic
+REASONS = {
+    LOSS: ("loss", "datagrams were lost on the way"),
+    DOUBLES: ("doubles", "the network doubles datagrams"),
+    UNSETTLED: ("unsettled", "the broker sends again what got lost"),
+    CAPTURE_LOST: ("capture-lost", "the capture has lost datagrams"),
+    CUT: ("cut", "the capture has cut datagrams short"),
+    CLIENTS_LOSE: ("clients-lose", "datagrams to clients, or their ACKs, were lost"),
+    UNNUMBERED: ("unnumbered", "the capture shows no topic being created"),
+}
+
+
+def reason_of(bits: int) -> str:
+    """The first that applies, in words."""
+    return next((text for bit, (_, text) in REASONS.items() if bits & bit), "")
+
+
+def evidence_rows(facts: SessionFacts, bits: int) -> pa.Table:
+    """``EVIDENCE`` of one dialect of a session."""
+    dialect = facts.policy.dialect.name
+    if facts.policy.dialect.spec.topics.kind != "number":
+        bits &= ~UNNUMBERED  # nothing depends on it
+    rows = [(facts.session, dialect, *told) for bit, told in REASONS.items() if bits & bit]
+    return pa.Table.from_pylist([dict(zip(EVIDENCE.names, row, strict=True)) for row in rows], EVIDENCE)
+
+
+@dataclass(frozen=True)
+class Reactions:
+    """Of rows to the broker: what it visibly did.
+
+    reacted    it answered or forwarded
+    forwarded  it forwarded
+    silent     it did nothing, at a time when it sent nothing to anybody
+    """
+
+    reacted: Flags
+    forwarded: Flags
+    silent: Flags
+
+    def unheard(self, rows: Integers, point: Point) -> tuple[bool, int]:
+        """Whether none of these sends may have come to a broker that was there; and on which evidence the answer no
+        depends."""
+        if self.forwarded[rows].any():
+            return False, 0
+        if self.reacted[rows].any():
+            # An ACK alone may answer an earlier request that the network doubled.
+            return False, 0 if point is Point.BROKER else LOSS | DOUBLES
+        return point is not Point.BROKER or bool(self.silent[rows].all()), 0
+
+
+def reactions(events: Events, facts: SessionFacts, answered: Flags, forwarded: Flags, demands: Flags) -> Reactions:
+    """``demands``: rows to which a broker has to react."""
+    reacted = answered | forwarded
+    silent = np.zeros(len(events), np.bool_)
+    asked = np.flatnonzero(demands & ~reacted & (events[Col.SIDE] == TO_BROKER))
+    silent[asked] = facts.activity.is_silent(events, asked)
+    return Reactions(reacted, forwarded, silent)
+
+
+def seen_in_exchanges(
+    facts: SessionFacts, client_exchanges: Exchanges, broker_exchanges: Exchanges, reacted: Flags
+) -> int:
+    """Bits that the exchanges of some clients show."""
+    bits = 0
+    if len(client_exchanges.of_kind(REQUEST, DOUBLE)) or len(client_exchanges.of_kind(REPLY, DOUBLED)):
+        bits |= DOUBLES
+    if _loss(facts, client_exchanges, reacted):
+        bits |= LOSS
+    if facts.policy.has_sessions and (bits & LOSS or len(broker_exchanges.of_kind(REQUEST, RESEND))):
+        bits |= UNSETTLED
+    if facts.is_cut:
+        bits |= CUT
+    if not len(facts.bindings.keys):
+        bits |= UNNUMBERED
+    return bits
+
+
+def _loss(facts: SessionFacts, exchanges: Exchanges, reacted: Flags) -> bool:
+    if len(exchanges.of_kind(REQUEST, ACK_LOST)):
+        return True
+    if facts.point is Point.BROKER:
+        return False
+    again = exchanges.of_kind(REQUEST, RESEND)
+    return bool((~reacted[exchanges.group[again]]).any())
+
+
+BESIDE_NS = 50_000_000
+
+
+def capture_has_lost(strays: Integers, invented: Integers) -> bool:
+    """Whether a publish is missing that must have been: something is forwarded and acknowledged that is not there.
+    Given are times of ACKs that answer nothing, and of forwards that nobody published."""
+    if not len(strays) or not len(invented):
+        return False
+    times = np.sort(strays)
+    place = np.searchsorted(times, invented)
+    near = np.minimum(
+        np.abs(times[np.minimum(place, len(times) - 1)] - invented), np.abs(times[np.maximum(place - 1, 0)] - invented)
+    )
+    return bool((near < BESIDE_NS).any())

@@ -1,0 +1,202 @@
+"""The steps of the analysis on some keys of a session: by topic, by client, and about the session as a whole.
+
+    deliveries (by topic) ─► exchanges (by client) ─► delivery findings (by topic) ─► settled findings (by session)
+
+Each is a function of the events of its keys, what is known of the session, and what the steps before have found out
+about these keys. So the result does not depend on how keys are put together: all in one process, or in many tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..schemas import DELIVERIES, EXCHANGES, FINDINGS, PUBLISHES
+from .ack_rules import ASTRAY, AckRules, astray_rows, misdirected
+from .broker_activity import set_beside
+from .client_rules import ClientRules
+from .deliveries import Deliveries, deliver, find_publishes
+from .delivery_rules import DeliveryRules
+from .events import FROM_BROKER, TO_BROKER, Col, Events, with_parties
+from .evidence import CAPTURE_LOST, capture_has_lost, reactions, seen_in_exchanges
+from .exchanges import Forwards, exchange, forwarded_rows
+from .facts import SessionFacts, resolve_names
+from .findings import CANDIDATES, COUNTS, Candidates, Settled
+from .kernels.expecting import PUBLISH
+from .kernels.pairing import REPLY, STRAY
+from .loop_rules import loop_findings
+from .number_rules import number_findings
+from .requests import REQUESTS, request_rows, requests_of
+from .retained_rules import retained_findings
+from .table_rows import delivery_rows, exchange_rows, publish_rows
+from .talk_view import TalkView
+from .topic_view import TopicView, served_by
+from .unexplained import Unexplained
+from .wire_rules import party_findings, wire_findings
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a step found: candidates for findings, how often each rule was checked, times that are evidence."""
+
+    candidates: pa.Table
+    counts: pa.Table
+    strays: Integers  # times of ACKs that answer nothing
+    invented: Integers  # times of forwards that nobody published
+
+
+@dataclass(frozen=True)
+class ByClient:
+    """What the step by client gives. ``requests`` goes to the topics, ``evidence`` and ``astray`` to the session."""
+
+    judged: Judged
+    evidence: int
+    astray: pa.Table
+    requests: pa.Table
+    exchanges: pa.Table
+    publishes: pa.Table
+
+
+@dataclass(frozen=True)
+class ByTopic:
+    """What the second step by topic gives."""
+
+    judged: Judged
+    deliveries: pa.Table
+
+
+def prepare(events: Events, facts: SessionFacts) -> Events:
+    """Fill in what depends on the session: parties, names behind numbers."""
+    with_parties(events, facts.brokers.endpoints, facts.brokers.hosts)
+    resolve_names(events, facts.bindings)
+    return events
+
+
+def match_deliveries(events: Events, facts: SessionFacts) -> tuple[Deliveries, frozenset[int] | None]:
+    """By topic: what was due and what came; and subscriptions that were served."""
+    deliveries = deliver(events, facts)
+    return deliveries, served_by(facts, deliveries)
+
+
+def judge_clients(events: Events, facts: SessionFacts, forwards: Forwards, with_rows: bool = True) -> ByClient:
+    """By client: exchanges, and all rules but those of delivery. ``with_rows``: exchanges too."""
+    candidates = Candidates(events, facts)
+    publishes = find_publishes(events, facts)
+    asked = exchange(events, forwards, TO_BROKER)
+    told = exchange(events, forwards, FROM_BROKER)
+    forwarded = forwarded_rows(events, forwards)
+    reacted = reactions(events, facts, asked.answered, forwarded, asked.owed)
+    view = TalkView(events, facts, publishes, asked, told, forwards, reacted, candidates)
+    wire_findings(events, publishes, candidates)
+    party_findings(events, candidates)
+    AckRules(view).run()
+    ClientRules(view).run()
+    number_findings(events, facts.bindings, candidates)
+    evidence = seen_in_exchanges(facts, asked, told, reacted.reacted)
+    evidence |= loop_findings(events, facts, candidates, asked)
+    rows = [exchange_rows(events, facts, one) for one in (asked, told)] if with_rows else [EXCHANGES.empty_table()]
+    return ByClient(
+        Judged(candidates.table(), candidates.counts(), events[Col.TIME][asked.of_kind(REPLY, STRAY)], _NO_TIMES),
+        evidence,
+        astray_rows(view),
+        request_rows(events, asked, told, forwards),
+        pa.concat_tables(rows),
+        publish_rows(events, publishes, asked) if with_rows else PUBLISHES.empty_table(),
+    )
+
+
+_NO_TIMES = np.zeros(0, np.int64)
+
+
+def judge_topics(
+    events: Events,
+    facts: SessionFacts,
+    deliveries: Deliveries,
+    requests: pa.Table,
+    evidence: int,
+    served: frozenset[int] | None,
+    with_rows: bool = True,
+) -> ByTopic:
+    """By topic again, when the exchanges are known: the rules of delivery."""
+    candidates = Candidates(events, facts)
+    asked = requests_of(events, requests)
+    causes = deliveries.publish_of()
+    forwarded = asked.forwarded.copy()
+    forwarded[causes[causes >= 0]] = True
+    demands = asked.owed.copy()
+    demands[deliveries.due[PUBLISH]] = True
+    reacted = reactions(events, facts, asked.answered, forwarded, demands)
+    view = TopicView(events, facts, deliveries, asked, reacted, candidates, evidence, served)
+    Unexplained(view).run()
+    DeliveryRules(view).run()
+    retained_findings(view)
+    invented = events[Col.TIME][np.array(view.invented, np.int64)]
+    judged = Judged(candidates.table(), candidates.counts(), _NO_TIMES, invented)
+    return ByTopic(judged, delivery_rows(view) if with_rows else DELIVERIES.empty_table())
+
+
+def settle(
+    facts: SessionFacts,
+    judged: Sequence[Judged],
+    evidence: int,
+    astray: Sequence[pa.Table],
+    served: frozenset[int] | None,
+) -> tuple[pa.Table, int]:
+    """By session: ``FINDINGS`` from all candidates, and the evidence in the end."""
+    if capture_has_lost(
+        *(
+            np.concatenate([_NO_TIMES, *times])
+            for times in zip(*((one.strays, one.invented) for one in judged), strict=True)
+        )
+    ):
+        evidence |= CAPTURE_LOST
+    lost = misdirected(pa.concat_tables([ASTRAY.empty_table(), *astray]), facts)
+    candidates = pa.concat_tables([CANDIDATES.empty_table(), lost.candidates, *(one.candidates for one in judged)])
+    return Settled(evidence, served, lost.acks | lost.requests).rows(candidates, facts), evidence
+
+
+@dataclass(frozen=True)
+class WholeSession:
+    """All that one dialect of a session gives."""
+
+    findings: pa.Table
+    counts: pa.Table
+    evidence: int
+    exchanges: pa.Table
+    deliveries: pa.Table
+    publishes: pa.Table
+
+
+def judge_session(events: Events, facts: SessionFacts, with_rows: bool = True) -> WholeSession:
+    """All steps on all keys at once; the events are prepared."""
+    set_beside(events)
+    deliveries, served = match_deliveries(events, facts)
+    by_client = judge_clients(events, facts, deliveries.forwards(events), with_rows)
+    by_topic = judge_topics(events, facts, deliveries, by_client.requests, by_client.evidence, served, with_rows)
+    judged = (by_client.judged, by_topic.judged)
+    findings, evidence = settle(facts, judged, by_client.evidence, [by_client.astray], served)
+    counts = pa.concat_tables([one.counts for one in judged])
+    return WholeSession(findings, counts, evidence, by_client.exchanges, by_topic.deliveries, by_client.publishes)
+
+
+__all__ = [
+    "COUNTS",
+    "FINDINGS",
+    "REQUESTS",
+    "ByClient",
+    "ByTopic",
+    "Judged",
+    "WholeSession",
+    "judge_clients",
+    "judge_session",
+    "judge_topics",
+    "match_deliveries",
+    "prepare",
+    "settle",
+]

@@ -1,0 +1,84 @@
+"""Units of a session, each read by one task: a split of a capture, or a Parquet file of an ingested folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pcap_tools.capture.damage import Damage
+from pcap_tools.columnar.datagrams import DatagramBatch
+from pcap_tools.columnar.decoder import Decoder
+from pcap_tools.columnar.learning import find_dialects
+from pcap_tools.columnar.reading import read_batches
+from pcap_tools.columnar.schema import CODED
+from pcap_tools.columnar.state import Split
+from pcap_tools.detect import Routes
+from pcap_tools.errors import TopicsharkError
+from pcap_tools.escaping import escape_text
+
+from ..capture_parts import Dialects
+from .events import COLUMNS
+
+Batches = list[pa.RecordBatch]
+_CODED = [name for name in COLUMNS if name in CODED]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """``capture`` as findings call it. Either ``split``, with ``routes`` unless its task has to find the dialects; or
+    ``file``; or ``place``, its number among units that come as packed rows (`message_tables`), which are then ``rows``.
+    """
+
+    capture: str
+    split: Split | None = None
+    routes: Routes | None = None
+    file: str = ""
+    place: int = -1
+    rows: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a unit held: rows, sentences about what could not be read, and by dialect why it is believed."""
+
+    batches: Batches
+    damage: tuple[str, ...] = ()
+    evidence: dict[str, list[str]] = field(default_factory=dict)
+
+
+def read_unit(unit: Unit, dialects: Dialects) -> Read:
+    """The messages of a unit."""
+    if unit.rows is not None:
+        return Read(unit.rows.to_batches())
+    damage: list[Damage] = []
+    evidence: dict[str, list[str]] = {}
+    try:
+        rows = _of_file(unit.file) if unit.split is None else _of_split(unit, unit.split, dialects, damage, evidence)
+        batches = [batch for batch in rows if len(batch)]
+    except (OSError, pa.ArrowException) as error:
+        raise TopicsharkError(f"{unit.file or unit.capture}: cannot be read: {error}") from error
+    said = [f"{unit.capture}: damaged at byte {one.offset}: {one.text}" for one in damage]
+    return Read(batches, tuple(said), evidence)
+
+
+def _of_split(
+    unit: Unit, split: Split, dialects: Dialects, damage: list[Damage], evidence: dict[str, list[str]]
+) -> Iterator[pa.RecordBatch]:
+    batches: Iterator[DatagramBatch] = read_batches(split, on_damage=damage.append, on_warning=lambda text: None)
+    routes = unit.routes
+    if routes is None:
+        batches, routes, found = find_dialects(batches, dialects.detector())
+        for one in found:
+            evidence.setdefault(one.dialect, []).append(str(one))
+    decoder = Decoder(dialects.spoken(routes), routes, COLUMNS, capture=escape_text(split.source))
+    for batch in batches:
+        yield decoder.decode(batch)
+
+
+def _of_file(path: str) -> Iterator[pa.RecordBatch]:
+    """Without partitioning: `session=` in the path is no column here."""
+    table = pq.read_table(path, columns=list(COLUMNS), read_dictionary=_CODED, partitioning=None)
+    yield from table.to_batches()

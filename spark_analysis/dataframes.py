@@ -1,0 +1,244 @@
+"""Captures as Spark DataFrames: the tables of the analysis, from messages to verdicts.
+
+>>> analysis = analyse(spark, "captures/")                                   # doctest: +SKIP
+>>> analysis.exchanges.groupBy("client").avg("rtt_ns").show()                # doctest: +SKIP
+>>> analysis.deliveries.where("outcome = 'missing'").select("topic").show()  # doctest: +SKIP
+
+DataFrame API only: it runs in classic sessions, through Spark Connect, in spark-submit and in clusters. A source is
+what `topicshark check` takes, or any DataFrame with the columns of `messages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pcap_tools.errors import TopicsharkError
+
+from . import check
+from .capture_parts import Dialects
+from .checker.ingested import Folder, Sources, find_sources
+from .checker.session_plans import SessionPlan, plan_sources
+from .engines import SparkEngine
+from .message_tables import pack_messages
+from .packing import unpack
+from .part_reading import plain_errors
+from .pipeline import ROW_TABLES, Options, Results, analyse_sessions
+from .planning import wanted_dialects
+from .schemas import DELIVERIES, ENDPOINTS, EVIDENCE, EXCHANGES, FINDINGS, SUBSCRIPTIONS, VERDICTS
+from .source_options import SOURCE_COLUMNS, arrow_schema
+
+# The columns of each table, in the order of the pipeline.
+SCHEMAS: dict[str, pa.Schema] = {
+    "messages": arrow_schema(SOURCE_COLUMNS),
+    "endpoints": ENDPOINTS,
+    "subscriptions": SUBSCRIPTIONS,
+    "deliveries": DELIVERIES,
+    "exchanges": EXCHANGES,
+    "evidence": EVIDENCE,
+    "findings": FINDINGS,
+    "verdicts": VERDICTS,
+}
+_BATCH_ROWS = 1 << 16
+
+Given = str | Path | Sequence[str | Path]
+
+
+class AnalysisOptions(TypedDict, total=False):
+    """What may be said besides the source: see `analyse`."""
+
+    dialects: Sequence[str] | None
+    brokers: Sequence[str]
+    merge: bool
+
+
+def analyse(
+    spark: SparkSession,
+    source: Given | DataFrame,
+    *,
+    dialects: Sequence[str] | None = None,
+    brokers: Sequence[str] = (),
+    merge: bool = False,
+) -> Analysis:
+    """Analyse captures, folders, globs, URIs, a folder filled by `topicshark ingest`, or a DataFrame of messages.
+
+    ``dialects`` are names or TOML files, without them the built-in ones are detected; ``brokers`` are HOST or
+    HOST:PORT; with ``merge`` all captures are one session. Sessions of a DataFrame are those of its column ``session``.
+    """
+    wanted = wanted_dialects(dialects)
+    options = Options(wanted, tuple(brokers), summaries=False, tables=frozenset(ROW_TABLES))
+    if isinstance(source, DataFrame):
+        return _of_messages(spark, source, options)
+    sources = find_sources(_listed(source))
+    sessions, failed = plan_sources(sources, wanted, merge, check.UNIT_BYTES)
+    if not sessions:
+        raise TopicsharkError(next(iter(failed.values())))
+    good = Sources(tuple(one for one in sources.captures if one not in failed), sources.folders)
+    damage = [sentence for session in sessions for sentence in session.damage]
+
+    def read_messages() -> DataFrame:
+        return _messages(spark, good, wanted, tuple(dialects or ()), merge)
+
+    return Analysis(spark, sessions, options, read_messages, failed, list(dict.fromkeys(damage)))
+
+
+def _of_messages(spark: SparkSession, table: DataFrame, options: Options) -> Analysis:
+    engine = SparkEngine(spark)
+    sessions, packed = pack_messages(engine, table)
+    return Analysis(spark, sessions, options, lambda: table, {}, [], packed)
+
+
+class Analysis:
+    """The tables of some sessions; their columns: `SCHEMAS`. The first action makes them all, in one pass; they are
+    kept on disk until `release`.
+
+    ``failed`` says of each capture that cannot be read why; ``damage`` has what is known by now of others' damage (of
+    small captures it shows only as they are read).
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        sessions: Sequence[SessionPlan],
+        options: Options,
+        read_messages: Callable[[], DataFrame],
+        failed: dict[str, str],
+        damage: list[str],
+        packed: Any = None,
+    ) -> None:
+        self.failed, self.damage = failed, damage
+        self._engine, self._sessions, self._options = SparkEngine(spark), sessions, options
+        self._read_messages, self._packed = read_messages, packed
+
+    @cached_property
+    def messages(self) -> DataFrame:
+        """One row per datagram, as `topicshark decode` shows it."""
+        return self._read_messages()
+
+    @cached_property
+    def endpoints(self) -> DataFrame:
+        """One row per dialect of a session: its brokers, and where the capture was taken."""
+        return self._table("endpoints")
+
+    @cached_property
+    def subscriptions(self) -> DataFrame:
+        """One row per subscription interval."""
+        return self._table("subscriptions")
+
+    @cached_property
+    def deliveries(self) -> DataFrame:
+        """One row per copy that was due, and per forward that nothing explains."""
+        return self._table("deliveries")
+
+    @cached_property
+    def exchanges(self) -> DataFrame:
+        """One row per request with its ACK, if one came."""
+        return self._table("exchanges")
+
+    @cached_property
+    def evidence(self) -> DataFrame:
+        """One row per thing that limits the verdicts of a session."""
+        return self._table("evidence")
+
+    @cached_property
+    def findings(self) -> DataFrame:
+        """One row per place where a rule is broken, or where the capture cannot tell."""
+        return self._table("findings")
+
+    @cached_property
+    def verdicts(self) -> DataFrame:
+        """One row per rule and session."""
+        return self._table("verdicts")
+
+    def write(self, folder: str | Path) -> None:
+        """Write each table as Parquet below a folder, or a URI that Spark can write to."""
+        for name in SCHEMAS:
+            getattr(self, name).write.mode("overwrite").parquet(f"{str(folder).rstrip('/')}/{name}")
+
+    def release(self) -> None:
+        """Forget what was kept on disk; a later action makes it again."""
+        self._engine.release()
+
+    @cached_property
+    def _results(self) -> Results:
+        return analyse_sessions(self._engine, self._sessions, self._options, self._packed)
+
+    def _table(self, name: str) -> DataFrame:
+        kind = f.col("kind")
+        wanted = (kind == name) | kind.startswith(f"{name}:") | (kind == "failed")
+        rows = reduce(DataFrame.unionAll, [one.where(wanted) for one in self._results.rows])
+        table: DataFrame = rows.mapInArrow(_unpack_rows, from_arrow_schema(SCHEMAS[name]))
+        return table
+
+
+def _unpack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task: packed rows as rows."""
+    with plain_errors():
+        for batch in batches:
+            for kind, data in zip(batch.column("kind").to_pylist(), batch.column("data").to_pylist(), strict=True):
+                if kind == "failed":
+                    raise TopicsharkError(data.decode())
+                yield from unpack(data).to_batches(max_chunksize=_BATCH_ROWS)
+
+
+def messages(
+    spark: SparkSession, source: Given, *, dialects: Sequence[str] | None = None, merge: bool = False
+) -> DataFrame:
+    """As `Analysis.messages`; nothing is looked at before an action, so a capture that cannot be read fails it."""
+    return _messages(spark, find_sources(_listed(source)), wanted_dialects(dialects), tuple(dialects or ()), merge)
+
+
+def exchanges(spark: SparkSession, source: Given | DataFrame, **options: Unpack[AnalysisOptions]) -> DataFrame:
+    """As `Analysis.exchanges`; the options are those of `analyse`."""
+    return analyse(spark, source, **options).exchanges
+
+
+def deliveries(spark: SparkSession, source: Given | DataFrame, **options: Unpack[AnalysisOptions]) -> DataFrame:
+    """As `Analysis.deliveries`; the options are those of `analyse`."""
+    return analyse(spark, source, **options).deliveries
+
+
+def findings(spark: SparkSession, source: Given | DataFrame, **options: Unpack[AnalysisOptions]) -> DataFrame:
+    """As `Analysis.findings`; the options are those of `analyse`."""
+    return analyse(spark, source, **options).findings
+
+
+def subscriptions(spark: SparkSession, source: Given | DataFrame, **options: Unpack[AnalysisOptions]) -> DataFrame:
+    """As `Analysis.subscriptions`; the options are those of `analyse`."""
+    return analyse(spark, source, **options).subscriptions
+
+
+def _listed(source: Given) -> list[str]:
+    return [str(source)] if isinstance(source, str | Path) else [str(one) for one in source]
+
+
+# -- messages -----------------------------------------------------------------------------------------------------
+
+
+def _messages(
+    spark: SparkSession, sources: Sources, dialects: Dialects, names: tuple[str, ...], merge: bool
+) -> DataFrame:
+    tables = [_ingested(spark, folder, dialects) for folder in sources.folders]
+    if sources.captures:
+        reader = spark.read.format("topicshark").option("merge", str(merge).lower())
+        reader = reader.option("dialect", ",".join(names)) if names else reader
+        tables.insert(0, reader.load(list(sources.captures)))
+    return reduce(DataFrame.unionByName, tables)
+
+
+def _ingested(spark: SparkSession, folder: Folder, dialects: Dialects) -> DataFrame:
+    """Only what the manifest lists; the session of a file is in its path."""
+    files = [file for found in folder.sessions.values() for entry in found for file in folder.files(entry)]
+    schema = from_arrow_schema(SCHEMAS["messages"])
+    if not files:
+        return spark.createDataFrame([], schema)
+    rows = spark.read.schema(schema).option("basePath", str(folder.messages)).parquet(*files)
+    rows = rows.select(*SOURCE_COLUMNS)
+    return rows.where(rows.dialect.isin([one.name for one in dialects.wanted])) if dialects.named else rows

@@ -1,0 +1,85 @@
+"""Arrow tables as bytes, to be handed from task to task: a column of texts has only the words that its rows use.
+
+>>> unpack(pack(pa.table({"frame": [1, 2]}))).column("frame").to_pylist()
+[1, 2]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def pack(table: pa.Table) -> bytes:
+    """A table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as writer:
+        writer.write_table(table.combine_chunks())
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def unpack(data: bytes) -> pa.Table:
+    """The table that `pack` made bytes of."""
+    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+        return reader.read_all()
+
+
+def pack_tables(tables: Mapping[str, pa.Table]) -> bytes:
+    """Several tables with names."""
+    return pack(pa.table({name: pa.array([pack(table)], pa.binary()) for name, table in tables.items()}))
+
+
+def unpack_tables(data: bytes) -> dict[str, pa.Table]:
+    """Those that `pack_tables` packed."""
+    packed = unpack(data)
+    return {name: unpack(packed.column(name)[0].as_py()) for name in packed.column_names}
+
+
+def joined(parts: Iterable[bytes], schema: pa.Schema | None = None) -> pa.Table:
+    """Packed tables as one; of none, an empty table of ``schema``."""
+    tables = [unpack(part) for part in parts]
+    if not tables:
+        return (schema or pa.schema([])).empty_table()
+    return pa.concat_tables(tables, promote_options="default").unify_dictionaries().combine_chunks()
+
+
+def split_rows(table: pa.Table, bucket: NDArray[np.int64], count: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each bucket in their order, packed as narrow as they go."""
+    if count == 1:
+        if len(table):
+            yield 0, _narrow(table)
+        return
+    order = np.argsort(bucket.astype(np.int16) if count < 1 << 15 else bucket, kind="stable")
+    edges = np.searchsorted(bucket[order], np.arange(count + 1))
+    for number in range(count):
+        rows = order[edges[number] : edges[number + 1]]
+        if len(rows):
+            yield number, _narrow(table.take(pa.array(rows)))
+
+
+def _narrow(table: pa.Table) -> pa.Table:
+    """Without columns of nulls only, and without words that no row has."""
+    columns = {
+        field.name: _with_own_words(table.column(field.name).combine_chunks())
+        for field in table.schema
+        if table.column(field.name).null_count < len(table)
+    }
+    return pa.table(columns)
+
+
+def _with_own_words(column: pa.Array) -> pa.Array:
+    if not pa.types.is_dictionary(column.type):
+        return column
+    indices = column.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    used = np.zeros(len(column.dictionary), np.bool_)
+    used[indices] = True
+    words = column.dictionary.take(pa.array(np.flatnonzero(used)))
+    place = (np.cumsum(used) - 1)[indices].astype(np.int32)
+    mask = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    return pa.DictionaryArray.from_arrays(pa.array(place, mask=mask), words)
