@@ -4,13 +4,15 @@
 ...     done = ingest(spark, ["captures/"], "run")
 >>> done.rows, [entry.session for entry in done.ingested]            # doctest: +SKIP
 
-Planning walks over each capture (a task each) and cuts it into splits; each split is decoded by a task that writes
-its own file. What comes back to the driver are a few numbers a split, never packets. A capture that is in the folder
-already, and has not changed, is left alone.
+Planning walks over each capture and cuts it into splits; tasks decode these, and write a file for each (small ones are
+several to a task). What comes back to the driver are a few numbers a split, never packets. A capture that is in the
+folder already, and has not changed, is left alone. It takes nothing but the DataFrame API, so it also runs through
+Spark Connect. How files appear in the folder: `store.py`.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -18,30 +20,39 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from hashlib import blake2b, sha256
 from pathlib import Path
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from pcap_tools.columnar.schema import ALL_COLUMNS
+from pcap_tools.columnar.schema import ALL_COLUMNS, SCHEMA_VERSION
 from pcap_tools.columnar.sources import is_remote, open_bytes
-from pcap_tools.errors import TopicsharkError, UsageError
+from pcap_tools.errors import TopicsharkError
 
 from .capture_parts import Dialects
 from .captures import find_captures
-from .engines import Item, Result, Runner, Stage, in_process, tasks_of
+from .engines import Stage
 from .manifest import DataFile, Manifest, SourceEntry
 from .planning import CapturePlan, plan_capture, wanted_dialects
 from .sessions import session_names
 from .spark_session import is_local
 from .split_decoding import SplitDone, SplitJob, decode_split
-from .store import Store, open_store
+from .store import STAGING, Store, open_store, session_folder
+from .task_rows import packed, run_rows
 
 SPLIT_BYTES = 128 << 20
+# What one task decodes at least, if there is so much (16 MB are some 200,000 packets), and what one task plans.
+_DECODED, _PLANNED = 16 << 20, 128 << 20
+# To open a capture and to find its dialects takes as long as to walk over so much.
+_OPENED = 4 << 20
 _EVIDENCE_KEPT = 20
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Ingested:
-    """What a call of `ingest` did. `failed` says of each capture that could not be read why."""
+    """What a call of `ingest` did. `failed` says why, for each capture that could not be read."""
 
     ingested: list[SourceEntry] = field(default_factory=list)
     skipped: list[SourceEntry] = field(default_factory=list)
@@ -64,20 +75,18 @@ def ingest(
     split_bytes: int = SPLIT_BYTES,
     stage: Stage | None = None,
 ) -> Ingested:
-    """Put the messages of all captures that `sources` name into the folder `output`.
+    """Put the messages of all captures that `sources` name into `output`: a folder that all workers see, or a URI.
 
     `stage` is entered with the name of each job while it runs, to show progress.
     """
-    if is_remote(str(output)):
-        raise UsageError(f"{output}: a folder that all workers can write to is needed, not a URI")
     dialects = dialects or wanted_dialects()
     captures = find_captures(sources)
-    with open_store(Path(output).absolute()) as store:
+    with open_store(output) as store:
         call = Call(spark, store, dialects, split_bytes, stage or _no_stage)
         todo, skipped = call.choose(captures, merge)
         plans = call.plan(list(todo))
-        entries, hidden = call.decode(plans, todo)
-        call.publish(entries, hidden)
+        entries, staged = call.decode(plans, todo)
+        call.publish(staged, entries)
     return Ingested(entries, skipped, call.failed, call.seconds)
 
 
@@ -93,7 +102,7 @@ class Call:
         self.seconds: dict[str, float] = {}
         self._spark, self._store, self._dialects = spark, store, dialects
         self._split_bytes, self._stage = split_bytes, stage
-        self._wish = sha256(repr((dialects.key, ALL_COLUMNS)).encode()).hexdigest()
+        self._wish = sha256(repr((dialects.key, ALL_COLUMNS, SCHEMA_VERSION)).encode()).hexdigest()
 
     def choose(self, captures: Sequence[str], merge: bool) -> tuple[dict[str, str], list[SourceEntry]]:
         """The captures to be read with the session of each; and those that are there already."""
@@ -117,63 +126,60 @@ class Call:
     def plan(self, captures: Sequence[str]) -> list[CapturePlan]:
         """Of those captures that can be read."""
         task = partial(_plan, self._dialects, self._split_bytes)
-        # One capture is walked through before a task to do it has begun.
-        alone = len(captures) == 1 and is_local(self._spark)
-        plans = self._run("plan", task, captures, in_process if alone else None)
-        self.failed |= {name: plan for name, plan in zip(captures, plans, strict=True) if isinstance(plan, str)}
-        return [plan for plan in plans if isinstance(plan, CapturePlan)]
+        if len(captures) == 1 and is_local(self._spark):
+            planned = [task(captures[0])]  # done before a task to do it has begun
+        else:
+            tasks = packed(captures, [_weight(capture) for capture in captures], _PLANNED)
+            planned = self._run("plan", Planned, task, tasks)
+        self.failed |= {name: one.error for name, one in zip(captures, planned, strict=True) if one.plan is None}
+        return [one.plan for one in planned if one.plan is not None]
 
     def decode(
         self, plans: Sequence[CapturePlan], sessions: dict[str, str]
-    ) -> tuple[list[SourceEntry], dict[Path, Path]]:
-        """Write all files, hidden; the entries that shall be, and which file is to get which name."""
-        jobs = [job for plan in plans for job in self._jobs(plan, sessions[plan.source])]
-        longest_first = sorted(jobs, key=lambda job: job.split.begin - job.split.end)
-        done = self._run("decode", decode_split, longest_first)
+    ) -> tuple[list[SourceEntry], dict[str, str]]:
+        """Write all files to `_staging`; returns the new entries of the manifest, and where each file belongs."""
+        jobs = {job.name: job for plan in plans for job in self._jobs(plan)}
+        longest_first = sorted(jobs.values(), key=_size, reverse=True)
+        tasks = packed(longest_first, [_size(job) for job in longest_first], min(_DECODED, self._split_bytes))
+        done = self._run("decode", SplitDone, partial(decode_split, self._dialects), tasks)
         by_name = dict(zip((job.name for job in longest_first), done, strict=True))
         entries: list[SourceEntry] = []
-        hidden: dict[Path, Path] = {}
+        staged: dict[str, str] = {}
         for plan in plans:
-            session = sessions[plan.source]
-            named = {job.name: by_name[job.name] for job in self._jobs(plan, session)}
+            named = {job.name: by_name[job.name] for job in self._jobs(plan)}
             errors = [one.error for one in named.values() if one.error]
             if errors:
                 self.failed[plan.source] = errors[0]
                 continue
-            folder = self._store.folder_of(session)
-            hidden |= {folder / one.file: folder / f"{name}.parquet" for name, one in named.items() if one.file}
-            entries.append(self._entry(plan, session, named))
-        return entries, hidden
+            entry = self._entry(plan, sessions[plan.source], named)
+            files = [f"{STAGING}/{one.file}" for one in named.values() if one.file]
+            staged |= dict(zip(files, (file.name for file in entry.files), strict=True))
+            entries.append(entry)
+        return entries, staged
 
-    def publish(self, entries: Sequence[SourceEntry], hidden: dict[Path, Path]) -> None:
-        """Files get their visible names, then the manifest lists them."""
+    def publish(self, staged: dict[str, str], entries: Sequence[SourceEntry]) -> None:
+        """Files get their places, then the manifest lists them."""
         start = time.monotonic()
-        try:
-            self._store.reveal(hidden)
-            self._store.commit(entries)
-        except OSError as error:
-            raise TopicsharkError(f"{self._store.folder}: cannot be written: {error.strerror or error}") from error
+        self._store.publish(staged, entries)
         self.seconds["publish"] = time.monotonic() - start
 
     def _run(
-        self, label: str, task: Callable[[Item], Result], items: Sequence[Item], runner: Runner | None = None
+        self, label: str, gives: type[Result], task: Callable[[Item], Result], tasks: Sequence[Sequence[Item]]
     ) -> list[Result]:
         start = time.monotonic()
         with self._stage(label):
-            results = (runner or tasks_of(self._spark))(task, items, label)
+            results = run_rows(self._spark, gives, task, tasks, label)
         self.seconds[label] = time.monotonic() - start
         return results
 
-    def _jobs(self, plan: CapturePlan, session: str) -> list[SplitJob]:
+    def _jobs(self, plan: CapturePlan) -> list[SplitJob]:
         """Names tell captures apart, and a capture from what it was before."""
         of = "\0".join((plan.source, plan.version, self._wish))
         key = blake2b(of.encode(errors="surrogateescape"), digest_size=8).hexdigest()
-        folder = str(self._store.folder_of(session))
-        spoken = self._dialects.spoken(plan.routes)
-        return [SplitJob(split, spoken, plan.routes, folder, f"part-{key}-{split.ordinal:05}") for split in plan.splits]
+        folder = self._store.folder.place(STAGING)
+        return [SplitJob(split, plan.routes, folder, f"part-{key}-{split.ordinal:05}") for split in plan.splits]
 
     def _entry(self, plan: CapturePlan, session: str, done: dict[str, SplitDone]) -> SourceEntry:
-        folder = self._store.folder_of(session).relative_to(self._store.folder)
         splits = list(done.values())
         times = [time_ns for one in splits for time_ns in one.times or ()]
         return SourceEntry(
@@ -192,17 +198,40 @@ class Call:
             damage=[asdict(damage) for damage in (*plan.damage, *(one for part in splits for one in part.damage))],
             warnings=[*plan.warnings, *(text for part in splits for text in part.warnings)],
             files=[
-                DataFile(str(folder / f"{name}.parquet"), one.rows, one.bytes) for name, one in done.items() if one.file
+                DataFile(f"{session_folder(session)}/{name}.parquet", one.rows, one.bytes)
+                for name, one in done.items()
+                if one.file
             ],
+            schema=SCHEMA_VERSION,
         )
 
 
-def _plan(dialects: Dialects, split_bytes: int, capture: str) -> CapturePlan | str:
-    """In a task: a plan, or why there is none."""
+def _weight(capture: str) -> int:
+    """Of its plan. One in a store is not asked for its size: that takes as long as to begin a task."""
     try:
-        return plan_capture(capture, dialects, split_bytes)
+        return _PLANNED if is_remote(capture) else _OPENED + os.path.getsize(capture)
+    except OSError:
+        return _OPENED  # the plan will say what is wrong with it
+
+
+def _size(job: SplitJob) -> int:
+    return job.split.end - job.split.begin
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, or the error that says why there is none."""
+
+    plan: CapturePlan | None = None
+    error: str = ""
+
+
+def _plan(dialects: Dialects, split_bytes: int, capture: str) -> Planned:
+    """In a task."""
+    try:
+        return Planned(plan_capture(capture, dialects, split_bytes))
     except TopicsharkError as error:
-        return str(error)
+        return Planned(error=str(error))
 
 
 def _sessions(captures: Sequence[str], manifest: Manifest, merge: bool) -> dict[str, str]:

@@ -1,5 +1,8 @@
 """`manifest.json`: what a folder of ingested messages holds, from which captures, and how well they could be read.
 
+>>> manifest = load_manifest("s3://bucket/week")                       # or a path           # doctest: +SKIP
+>>> [file_places("s3://bucket/week", entry) for entry in manifest.sources.values()]          # doctest: +SKIP
+
 The manifest is the truth about the folder: a file that it does not list is no part of it. It is replaced at once or
 not at all.
 """
@@ -7,18 +10,21 @@ not at all.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
-from tempfile import NamedTemporaryFile
 from typing import Any
 
+from pcap_tools.columnar.schema import SCHEMA_VERSION
 from pcap_tools.errors import TopicsharkError
 
+from .storage import Folder, open_folder, open_input
+
 NAME = "manifest.json"
-TEMPORARY = ".manifest-"
-VERSION = 1
+VERSION = 2
+_READABLE = (1, 2)  # 1 has no `schema`
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class SourceEntry:
     frames       the number of its last frame; None for gzip
     decoded      datagrams that are rows; `other` are in no known dialect
     times        of the first and the last message, nanoseconds
+    schema       the version of the files' columns; 0 from before there were versions
     """
 
     uri: str
@@ -58,6 +65,7 @@ class SourceEntry:
     damage: list[dict[str, Any]]
     warnings: list[str]
     files: list[DataFile]
+    schema: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,18 +84,30 @@ class Manifest:
         return {file.name for entry in self.sources.values() for file in entry.files}
 
 
-def load_manifest(folder: Path) -> Manifest:
-    """That of a folder, an empty one if there is none."""
-    place = folder / NAME
+def is_ingested(where: str | Path) -> bool:
+    """Whether a path or URI is a folder that was ingested into. Other programs have a `manifest.json`, too."""
+    if str(where) == "-":
+        return False
     try:
-        text = place.read_text(encoding="ascii")
-    except FileNotFoundError:
+        told = open_folder(where).read(NAME)
+    except TopicsharkError:
+        return False  # who reads captures there says what is wrong
+    return told is not None and b'"sources"' in told
+
+
+def load_manifest(where: str | Path) -> Manifest:
+    """That of the folder at a path or URI, an empty one if there is none."""
+    return read_manifest(open_folder(where))
+
+
+def read_manifest(folder: Folder) -> Manifest:
+    """The same of an open folder."""
+    data, place = folder.read(NAME), f"{folder.name}/{NAME}"
+    if data is None:
         return Manifest()
-    except (OSError, ValueError) as error:
-        raise TopicsharkError(f"{place}: cannot be read: {error}") from error
     try:
-        told = json.loads(text)
-        if told["version"] != VERSION:
+        told = json.loads(data.decode("ascii"))
+        if told["version"] not in _READABLE:
             raise TopicsharkError(f"{place}: of version {told['version']}, this topicshark knows {VERSION}")
         return Manifest({one["uri"]: _entry(one) for one in told["sources"]})
     except (ValueError, KeyError, TypeError) as error:
@@ -107,23 +127,52 @@ def _entry(told: dict[str, Any]) -> SourceEntry:
     return entry
 
 
-def save_manifest(folder: Path, manifest: Manifest) -> None:
+def save_manifest(folder: Folder, manifest: Manifest) -> None:
     """Replace it at once. Names that are no text stay what they are: JSON in ASCII holds them."""
     entries = sorted(manifest.sources.values(), key=lambda entry: entry.uri)
     text = json.dumps({"version": VERSION, "sources": [asdict(entry) for entry in entries]}, indent=1)
-    with NamedTemporaryFile("w", dir=folder, prefix=TEMPORARY, delete=False, encoding="ascii") as file:
-        file.write(text + "\n")
-        file.flush()
-        os.fchmod(file.fileno(), 0o644)
-        os.fsync(file.fileno())
-    os.replace(file.name, folder / NAME)
-    sync_folder(folder)
+    folder.write(NAME, f"{text}\n".encode("ascii"))
 
 
-def sync_folder(folder: Path) -> None:
-    """Have its names on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def file_places(where: str | Path, entry: SourceEntry) -> list[str]:
+    """Paths or URIs of a capture's files, in the order of the capture; `open_input` opens them."""
+    folder = open_folder(where)
+    return [folder.place(file.name) for file in entry.files]
+
+
+def check_columns(where: str | Path, manifest: Manifest, needed: Sequence[str]) -> None:
+    """Raises `TopicsharkError` if a capture was ingested by a newer topicshark, or by an older one without a column
+    that is needed; says the command that ingests it again.
+    """
+    for entry in (entry for entry in manifest.sources.values() if entry.files):
+        if entry.schema > SCHEMA_VERSION:
+            raise TopicsharkError(
+                f"{where}: {entry.uri} was ingested by a newer topicshark (schema {entry.schema}, this one knows "
+                f"{SCHEMA_VERSION}); use that one, or ingest into a new folder"
+            )
+        missing = [] if entry.schema == SCHEMA_VERSION else _missing(where, entry, needed)
+        if missing:
+            raise TopicsharkError(
+                f"{where}: {entry.uri} was ingested by an older topicshark, without the columns {', '.join(missing)}; "
+                f"ingest again, with the options of the first time: {_command(where, manifest)}"
+            )
+
+
+def _missing(where: str | Path, entry: SourceEntry, needed: Sequence[str]) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    first = file_places(where, entry)[0]
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        with open_input(first) as file:
+            there = pq.read_schema(file).names
+    except (OSError, pa.ArrowException) as error:
+        raise TopicsharkError(f"{first}: cannot be read: {error}") from error
+    return [name for name in needed if name not in there]
+
+
+def _command(where: str | Path, manifest: Manifest) -> str:
+    """All captures that are older; if these are many, the folders they are in."""
+    old = [entry.uri for entry in manifest.sources.values() if entry.schema < SCHEMA_VERSION]
+    named = sorted(old) if len(old) <= _MOST_NAMED else sorted({uri.rpartition("/")[0] for uri in old})
+    return shlex.join(["topicshark", "ingest", *named, "-o", str(where)])

@@ -1,8 +1,8 @@
 """Messages to one Parquet file: as fast as can be read back by Spark, DuckDB, pandas and their like.
 
->>> with MessagesFile(path) as file:            # doctest: +SKIP
+>>> with MessagesFile(open_folder("s3://bucket/run").new_file("a.parquet")) as file:     # doctest: +SKIP
 ...     file.add(record_batch)
->>> file.rows, file.bytes, file.times
+>>> file.rows, file.bytes, file.times                                                    # doctest: +SKIP
 
 A batch becomes a page of each column at once, while its values are in the processor's cache; only pages wait for their
 row group to be complete. pyarrow's writer takes twice as long: it hashes texts that repeat, has no quick way for
@@ -11,29 +11,32 @@ columns of one value, and looks at all values again for each of encoding, levels
 
 from __future__ import annotations
 
-import os
-from io import FileIO
 from types import TracebackType
 
 import pyarrow as pa
 
+from pcap_tools.columnar.schema import SCHEMA_VERSION
+
 from .parquet.columns import Column
+from .parquet.encoders import joined
 from .parquet.metadata import MAGIC, Chunk, footer
+from .storage import NewFile
 
 GROUP_ROWS = 1 << 19
 GROUP_BYTES = 128 << 20  # uncompressed
+SCHEMA_KEY = b"topicshark.schema"
+_NOTES = {SCHEMA_KEY: str(SCHEMA_VERSION).encode()}
 _MANY_VALUES = frozenset({"frame", "time_ns", "payload", "copy_of", "ip_id"})
 
 
 class MessagesFile:
-    """A new file at `path`; complete, and safely on the disk, when the block ends without an error."""
+    """Writes a new file; it is complete when the block ends without an error. Without rows there is none."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, file: NewFile) -> None:
         self.rows = self.bytes = 0
         self.times: tuple[int, int] | None = None
-        self._path = path
-        self._file: FileIO | None = None
-        self._schema: pa.Schema
+        self._file = file
+        self._schema: pa.Schema | None = None
         self._columns: dict[str, Column] = {}
         self._waiting = 0
         self._groups: list[tuple[int, list[Chunk]]] = []
@@ -42,7 +45,7 @@ class MessagesFile:
         """Take the rows of a batch."""
         if not batch.num_rows:
             return
-        if self._file is None:
+        if self._schema is None:
             self._begin(batch.schema)
         for array, column in zip(batch.columns, self._columns.values(), strict=True):
             column.add(array)
@@ -53,33 +56,23 @@ class MessagesFile:
     def _begin(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._columns = {field.name: Column(field, field.name not in _MANY_VALUES) for field in schema}
-        self._file = FileIO(self._path, "w")
         self._write(MAGIC)
 
     def _write(self, data: bytes) -> None:
-        assert self._file is not None  # noqa: S101 - `_begin` was called
-        view = memoryview(data)
-        while view:
-            done = self._file.write(view)
-            view = view[done:]
+        self._file.write(data)
         self.bytes += len(data)
 
     def _write_group(self) -> None:
-        self._note_times()
         chunks = []
         for column in self._columns.values():
             pages, chunk = column.finish(self.bytes)
             self._write(b"".join(pages))
             chunks.append(chunk)
+            if chunk.name == "time_ns":
+                self.times = joined(self.times, chunk.limits)
         self._groups.append((self._waiting, chunks))
         self.rows += self._waiting
         self._waiting = 0
-
-    def _note_times(self) -> None:
-        limits = self._columns["time_ns"].limits if "time_ns" in self._columns else None
-        if limits is not None:
-            low, high = limits
-            self.times = limits if self.times is None else (min(low, self.times[0]), max(high, self.times[1]))
 
     def __enter__(self) -> MessagesFile:
         return self
@@ -87,21 +80,20 @@ class MessagesFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file is None:
-            return
         try:
             if kind is None:
-                self._complete(self._file)
+                self._complete()
         except BaseException as failed:
             kind = type(failed)
             raise
         finally:
-            self._file.close()
             if kind is not None:
-                os.unlink(self._path)
+                self._file.discard()
 
-    def _complete(self, file: FileIO) -> None:
+    def _complete(self) -> None:
+        if self._schema is None:
+            return
         if self._waiting:
             self._write_group()
-        self._write(footer(self._schema, self._groups))
-        os.fsync(file.fileno())
+        self._write(footer(self._schema, self._groups, _NOTES))
+        self._file.finish()

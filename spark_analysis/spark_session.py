@@ -64,8 +64,13 @@ def open_session(master: str = LOCAL, settings: Mapping[str, str] | None = None)
 
 
 def is_local(session: SparkSession) -> bool:
-    """Tasks run on this machine, beside who asks."""
-    return (session.sparkContext.master or "").startswith("local")
+    """Tasks run on this machine, beside who asks. Where the server of Spark Connect runs is not known."""
+    return not is_connect(session) and (session.sparkContext.master or "").startswith("local")
+
+
+def is_connect(session: SparkSession) -> bool:
+    """A client of Spark Connect: there is no Java on this side."""
+    return type(session).__module__.startswith("pyspark.sql.connect.")
 
 
 def _start(conf: SparkConf, log: Path) -> SparkSession:

@@ -9,7 +9,6 @@ partition, and not a DataFrame: it is one stage, without a shuffle, and starts i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -20,10 +19,10 @@ from pyspark.sql import SparkSession
 
 from pcap_tools.errors import TopicsharkError
 
+from .task_rows import cause
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-_CAUSE = re.compile(r"^(?:: )?((?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt)(?:: .*)?)$", re.MULTILINE)
 
 
 def run_tasks(
@@ -45,10 +44,4 @@ def _collect(
     try:
         return context.parallelize(items, len(items)).map(function).collect()
     except (PySparkException, Py4JError) as error:
-        raise TopicsharkError(f"Spark could not {label}: {_cause(error)}") from error
-
-
-def _cause(error: Exception) -> str:
-    """The last error that a trace of Spark names, which is the first that happened."""
-    causes = _CAUSE.findall(str(error))
-    return causes[-1] if causes else str(error).partition("\n")[0]
+        raise TopicsharkError(f"Spark could not {label}: {cause(error)}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -12,22 +11,19 @@ from pcap_tools.columnar.reading import read_batches
 from pcap_tools.columnar.schema import ALL_COLUMNS
 from pcap_tools.columnar.state import Split
 from pcap_tools.detect import Routes
-from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError
 from pcap_tools.escaping import escape_text
 
+from .capture_parts import Dialects
 from .parquet_writer import MessagesFile
+from .storage import open_folder
 
 
 @dataclass(frozen=True)
 class SplitJob:
-    """`folder` takes the file; its name begins with `.` and `name`, and ends as no other attempt's does.
-
-    dialects  those that the routes lead to
-    """
+    """The file goes to `folder`, a path or URI; its name is `name` and an ending that no other attempt has."""
 
     split: Split
-    dialects: tuple[Dialect, ...]
     routes: Routes
     folder: str
     name: str
@@ -47,14 +43,13 @@ class SplitDone:
     error: str = ""
 
 
-def decode_split(job: SplitJob) -> SplitDone:
+def decode_split(dialects: Dialects, job: SplitJob) -> SplitDone:
     """Trouble with the capture is a result; any other, such as a full disk, is raised: Spark tries again elsewhere."""
     damage: list[Damage] = []
     warnings: list[str] = []
-    decoder = Decoder(job.dialects, job.routes, ALL_COLUMNS, capture=escape_text(job.split.source))
-    name = f".{job.name}-{uuid4().hex}.parquet"
-    os.makedirs(job.folder, exist_ok=True)
-    file = MessagesFile(os.path.join(job.folder, name))
+    decoder = Decoder(dialects.spoken(job.routes), job.routes, ALL_COLUMNS, capture=escape_text(job.split.source))
+    name = f"{job.name}-{uuid4().hex}.parquet"
+    file = MessagesFile(open_folder(job.folder).new_file(name))
     try:
         with file:
             for batch in read_batches(job.split, on_damage=damage.append, on_warning=warnings.append):

@@ -35,6 +35,9 @@ ALL_MESSAGES = pa.schema(
     [*MESSAGES, ("key", pa.int64()), ("number", pa.int64()), ("port", pa.int32()), ("ip_id", pa.int32())]
 )
 ALL_COLUMNS = tuple(ALL_MESSAGES.names)
+# Of ALL_MESSAGES: raise it with every change of a column, of its type or of what it means. It is in the manifest and in
+# the metadata of each Parquet file. 0 stands for files from before there were versions.
+SCHEMA_VERSION = 1
 # Those of few values: Arrow dictionaries, unless plain types are asked for.
 CODED = {"src": pa.int32(), "dst": pa.int32()} | dict.fromkeys(
     ("capture", "dialect", "form", "message", "meaning", "error"), pa.int16()

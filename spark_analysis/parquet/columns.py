@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .encoders import Bytes, Coded, Deltas, Encoder, Flags, Numbers, Texts, Values, bits_of, numbers_of
+from .encoders import Bytes, Coded, Deltas, Encoder, Flags, Numbers, Texts, Values, bits_of
 from .metadata import Chunk, Compression, Encoding, page_header, plain_type
 from .thrift import varint
 
@@ -17,20 +17,17 @@ _NO_VALUES = Values(Encoding.PLAIN, [])
 class Column:
     """Takes the arrays of one column. `few`: its values are likely to repeat; else numbers rise, and texts differ.
 
-    `limits` are the least and the greatest value of the row group, for columns of numbers that are not `few`.
+    The footer gets the least and the greatest value of each row group, except of flags and of texts that are not `few`.
     """
 
     def __init__(self, field: pa.Field, few: bool) -> None:
-        self.limits: tuple[int, int] | None = None
         self._name, self._kind = field.name, plain_type(field.type)
         self._encoder = _encoder(field.type, few)
-        self._notes_limits = isinstance(self._encoder, Deltas)
         # What is left of differences has no pattern.
-        self._compression = Compression.NONE if self._notes_limits else Compression.SNAPPY
+        self._compression = Compression.NONE if isinstance(self._encoder, Deltas) else Compression.SNAPPY
         self._begin()
 
     def _begin(self) -> None:
-        self.limits = None
         self._pages: list[Bytes] = []
         self._encodings: set[Encoding] = {Encoding.RLE}  # of the levels
         self._count = self._nulls = self.raw_bytes = 0
@@ -40,16 +37,10 @@ class Column:
         count, nulls = len(array), array.null_count
         there = bits_of(array.buffers()[0], array) if nulls else None
         values = self._encoder.encode(array, there) if nulls < count else _NO_VALUES
-        if self._notes_limits and nulls < count:
-            self._note_limits(numbers_of(array) if there is None else numbers_of(array)[there.view(np.bool_)])
         levels = _levels(there, count, nulls)
         self._add_page([len(levels).to_bytes(4, "little"), levels, *values.parts], count, values.encoding)
         self._count += count
         self._nulls += nulls
-
-    def _note_limits(self, values: NDArray[np.int64]) -> None:
-        low, high = int(values.min()), int(values.max())
-        self.limits = (low, high) if self.limits is None else (min(low, self.limits[0]), max(high, self.limits[1]))
 
     def _add_page(self, parts: list[Bytes], count: int, encoding: Encoding) -> None:
         page, raw = self._page(parts, count, encoding, dictionary=False)
@@ -66,7 +57,8 @@ class Column:
 
     def finish(self, at: int) -> tuple[list[Bytes], Chunk]:
         """All pages of the row group, which is over, to be written at the offset `at`; and what the footer says."""
-        pages, words = self._pages, self._encoder.dictionary()
+        pages = self._pages
+        words, limits = self._encoder.finish()
         data_at = at
         if words is not None:
             page, raw = self._page([words.data], words.values, Encoding.PLAIN, dictionary=True)
@@ -85,17 +77,10 @@ class Column:
             size=sum(map(len, pages)),
             dictionary_at=None if words is None else at,
             data_at=data_at,
-            limits=self._limit_bytes(),
+            limits=limits,
         )
         self._begin()
         return pages, chunk
-
-    def _limit_bytes(self) -> tuple[bytes, bytes] | None:
-        if self.limits is None:
-            return None
-        size = 4 if self._kind == pa.int32() else 8
-        low, high = (value.to_bytes(size, "little", signed=True) for value in self.limits)
-        return low, high
 
 
 def _encoder(kind: pa.DataType, few: bool) -> Encoder:
@@ -104,7 +89,7 @@ def _encoder(kind: pa.DataType, few: bool) -> Encoder:
     if pa.types.is_boolean(kind):
         return Flags()
     if pa.types.is_string(kind):
-        return Texts(few)
+        return Texts(coded=few, limited=few)
     return Numbers(kind) if few else Deltas(kind)
 
 

@@ -1,7 +1,8 @@
 """From the values of a batch to the bytes of a page, for each kind of column.
 
 A dictionary is one for a row group, and grows from page to page; a column that has too many values for one goes over
-to the encoding without.
+to the encoding without. The least and the greatest value of a row group are taken from its dictionary where it has one,
+so that rows need not be compared.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .kernels import FULL, delta, delta_room, number_codes, pack, plain, text_codes
-from .metadata import Encoding
+from .metadata import Encoding, Limits
 from .thrift import varint
 
 MOST_VALUES = 1 << 14
@@ -46,8 +48,26 @@ class Encoder(Protocol):
     def encode(self, array: pa.Array, there: NDArray[np.uint8] | None) -> Values:
         """`there` says of each row whether it has a value, None for all; one has."""
 
-    def dictionary(self) -> Words | None:
-        """The values in PLAIN encoding to which codes refer, once a group; None if no page has codes."""
+    def finish(self) -> Finished:
+        """The row group is over."""
+
+
+class Finished(NamedTuple):
+    """What belongs to the whole of a row group.
+
+    words   the values in PLAIN encoding to which codes refer; None if no page has codes
+    limits  the least and the greatest value; None if there is none, or where nobody would look for it
+    """
+
+    words: Words | None = None
+    limits: Limits | None = None
+
+
+def joined(one: Limits | None, other: Limits | None) -> Limits | None:
+    """The limits of both."""
+    if one is None or other is None:
+        return one or other
+    return min(one[0], other[0]), max(one[1], other[1])
 
 
 def numbers_of(array: pa.Array) -> NDArray[Any]:
@@ -82,10 +102,13 @@ class Deltas:
         self._narrow = kind == pa.int32()
         self._deltas, self._words = np.zeros(128, np.int64), np.zeros(64, np.uint32)
         self._out = np.zeros(0, np.uint8)
+        self._limits: Limits | None = None
 
     def encode(self, array: pa.Array, there: NDArray[np.uint8] | None) -> Values:
         """As of `Encoder`."""
-        return Values(Encoding.DELTA_BINARY_PACKED, [self.packed(_only(numbers_of(array), there))])
+        values = _only(numbers_of(array), there)
+        self._limits = joined(self._limits, (int(values.min()), int(values.max())))
+        return Values(Encoding.DELTA_BINARY_PACKED, [self.packed(values)])
 
     def packed(self, values: NDArray[Any]) -> memoryview:
         """Good until the next call."""
@@ -96,9 +119,10 @@ class Deltas:
         size = delta(_writable(wide), self._narrow, self._deltas, self._words, self._words.view(np.uint8), self._out)
         return self._out[:size].data
 
-    def dictionary(self) -> Words | None:
-        """There is none."""
-        return None
+    def finish(self) -> Finished:
+        """As of `Encoder`."""
+        limits, self._limits = self._limits, None
+        return Finished(limits=limits)
 
 
 def _writable(values: NDArray[Any]) -> NDArray[Any]:
@@ -131,26 +155,31 @@ class Numbers:
         self._used = used
         return _packed_codes(codes)
 
-    def dictionary(self) -> Words | None:
-        """As of `Encoder`; the next group begins without."""
+    def finish(self) -> Finished:
+        """As of `Encoder`; the next group begins without codes."""
+        limits = self._deltas.finish().limits
         if not self._used:
-            return None
-        words = Words(self._used, self._known[: self._used].astype(self._kind).tobytes())
+            return Finished(limits=limits)
+        known = self._known[: self._used]
+        limits = joined(limits, (int(known.min()), int(known.max())))
+        words = Words(self._used, known.astype(self._kind).tobytes())
         self._slots.fill(-1)
         self._used = 0
-        return words
+        return Finished(words, limits)
 
 
 class Texts:
-    """Texts, each with its length. With `few`, codes as long as there are few."""
+    """Texts, each with its length; if `coded`, codes as long as there are few. Limits only if `limited`."""
 
-    def __init__(self, few: bool) -> None:
-        self._too_many = not few
+    def __init__(self, coded: bool, limited: bool) -> None:
+        self._too_many = not coded
+        self._limited = limited
+        self._limits: Limits | None = None
         self._seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
-        room = MOST_VALUES if few else 0
+        room = MOST_VALUES if coded else 0
         self._hashes, self._ends = np.zeros(room, np.uint64), np.zeros(room + 1, np.int64)
-        self._text = np.zeros(_MOST_TEXT if few else 0, np.uint8)
-        self._slots = np.full(_SLOTS if few else 1, -1, np.int32)
+        self._text = np.zeros(_MOST_TEXT if coded else 0, np.uint8)
+        self._slots = np.full(_SLOTS if coded else 1, -1, np.int32)
         self._used = 0
 
     def encode(self, array: pa.Array, there: NDArray[np.uint8] | None) -> Values:
@@ -166,16 +195,30 @@ class Texts:
                 self._used = used
                 return _packed_codes(codes)
             self._too_many = True
+        if self._limited:
+            self._limits = joined(self._limits, _text_limits(array))
         return Values(Encoding.PLAIN, [_plain(offsets.astype(np.int64), rows, text)])
 
-    def dictionary(self) -> Words | None:
-        """As of `Encoder`; the next group begins without."""
+    def finish(self) -> Finished:
+        """As of `Encoder`; the next group begins without codes."""
+        limits, self._limits = self._limits, None
         if not self._used:
-            return None
-        words = _words(self._ends[: self._used + 1], self._text)
+            return Finished(limits=limits)
+        ends = self._ends[: self._used + 1]
+        known = pa.Array.from_buffers(
+            pa.binary(), self._used, [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(self._text)]
+        )
+        limits = joined(limits, _text_limits(known))
+        words = _words(ends, self._text)
         self._slots.fill(-1)
         self._used = 0
-        return words
+        return Finished(words, limits)
+
+
+def _text_limits(texts: pa.Array) -> Limits | None:
+    """Texts are ordered by the bytes of UTF-8."""
+    least = pc.min_max(texts.view(pa.binary()) if texts.type == pa.string() else texts).as_py()
+    return None if least["min"] is None else (least["min"], least["max"])
 
 
 def _words(ends: NDArray[np.int64], text: NDArray[np.uint8]) -> Words:
@@ -199,8 +242,9 @@ class Coded:
     """What has codes already. Of one decoder's batches the last dictionary holds for all (see ``CodedColumn``)."""
 
     def __init__(self) -> None:
-        self._texts = Texts(few=False)
+        self._texts = Texts(coded=False, limited=True)
         self._names: pa.Array | None = None
+        self._in_use = np.zeros(0, np.bool_)
         self._too_many = False
 
     def encode(self, array: pa.Array, there: NDArray[np.uint8] | None) -> Values:
@@ -209,15 +253,22 @@ class Coded:
         if self._too_many:
             return self._texts.encode(array.dictionary_decode(), there)
         self._names = array.dictionary
-        return _packed_codes(_only(numbers_of(array.indices), there).astype(np.int32))
+        codes = _only(numbers_of(array.indices), there).astype(np.int32)
+        if len(self._in_use) < len(self._names):
+            self._in_use = np.concatenate([self._in_use, np.zeros(len(self._names), np.bool_)])
+        self._in_use[codes] = True
+        return _packed_codes(codes)
 
-    def dictionary(self) -> Words | None:
-        """As of `Encoder`."""
+    def finish(self) -> Finished:
+        """As of `Encoder`. The dictionary has names of earlier groups, too; they are not in the limits."""
         names, self._names = self._names, None
+        limits = self._texts.finish().limits
         if names is None:
-            return None
+            return Finished(limits=limits)
+        limits = joined(limits, _text_limits(names.filter(pa.array(self._in_use[: len(names)]))))
+        self._in_use[:] = False
         offsets, text = _text_of(names)
-        return _words(offsets.astype(np.int64), text)
+        return Finished(_words(offsets.astype(np.int64), text), limits)
 
 
 class Flags:
@@ -228,9 +279,9 @@ class Flags:
         values = _only(bits_of(array.buffers()[1], array), there)
         return Values(Encoding.PLAIN, [np.packbits(values, bitorder="little").data])
 
-    def dictionary(self) -> Words | None:
-        """There is none."""
-        return None
+    def finish(self) -> Finished:
+        """As of `Encoder`."""
+        return Finished()
 
 
 def bits_of(buffer: pa.Buffer, array: pa.Array) -> NDArray[np.uint8]:

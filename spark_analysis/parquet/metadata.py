@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +15,11 @@ MAGIC = b"PAR1"
 _CREATED_BY = b"topicshark version 1.0.0"  # in the form that readers look for
 _OPTIONAL, _UTF8, _VERSION = 1, 0, 2
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
+_LONGEST_LIMIT = 256  # in bytes; a longer text has no limits in the footer, rather than a part of one
 _TYPES = {pa.bool_(): 0, pa.int32(): 1, pa.int64(): 2, pa.string(): 6}
+
+
+Limits = tuple[Any, Any]  # two numbers, or two texts as bytes
 
 
 class Encoding(IntEnum):
@@ -35,7 +40,7 @@ class Compression(IntEnum):
 
 @dataclass(frozen=True)
 class Chunk:
-    """One column of one row group, as it lies in the file. `limits`: its least and greatest value, little-endian."""
+    """One column of one row group, as it lies in the file. `limits` are its least and its greatest value."""
 
     name: str
     kind: pa.DataType
@@ -47,7 +52,7 @@ class Chunk:
     size: int
     dictionary_at: int | None
     data_at: int
-    limits: tuple[bytes, bytes] | None
+    limits: Limits | None
 
 
 def page_header(raw: int, compressed: int, count: int, encoding: Encoding, *, dictionary: bool = False) -> bytes:
@@ -58,15 +63,17 @@ def page_header(raw: int, compressed: int, count: int, encoding: Encoding, *, di
     return struct((1, i32(kind)), (2, i32(raw)), (3, i32(compressed)), (7 if dictionary else 5, about)).data
 
 
-def footer(schema: pa.Schema, groups: Sequence[tuple[int, Sequence[Chunk]]]) -> bytes:
-    """The end of a file; a group is its number of rows and its chunks."""
+def footer(schema: pa.Schema, groups: Sequence[tuple[int, Sequence[Chunk]]], notes: Mapping[bytes, bytes]) -> bytes:
+    """The end of a file; a group is its number of rows and its chunks. Readers find `notes` by their keys."""
     root = struct((4, binary(b"schema")), (5, i32(len(schema))))
-    typed = struct((1, struct()))  # numbers are ordered as numbers
+    typed = struct((1, struct()))  # numbers are ordered as numbers, texts by their bytes
+    pairs = [struct((1, binary(key)), (2, binary(value))) for key, value in notes.items()]
     about = struct(
         (1, i32(_VERSION)),
         (2, several([root, *map(_element, schema)])),
         (3, i64(sum(rows for rows, _ in groups))),
         (4, several([_group(rows, chunks) for rows, chunks in groups])),
+        (5, several(pairs) if pairs else None),
         (6, binary(_CREATED_BY)),
         (7, several([typed] * len(schema))),
     ).data
@@ -100,10 +107,8 @@ def _group(rows: int, chunks: Sequence[Chunk]) -> Value:
 
 
 def _chunk(chunk: Chunk) -> Value:
-    limits = chunk.limits
-    statistics = struct(
-        (3, i64(chunk.nulls)), (5, binary(limits[1]) if limits else None), (6, binary(limits[0]) if limits else None)
-    )
+    least, most = _limits(chunk)
+    statistics = struct((3, i64(chunk.nulls)), (5, most), (6, least))
     begin = chunk.data_at if chunk.dictionary_at is None else chunk.dictionary_at
     about = struct(
         (1, i32(_TYPES[chunk.kind])),
@@ -118,3 +123,14 @@ def _chunk(chunk: Chunk) -> Value:
         (12, statistics),
     )
     return struct((2, i64(begin)), (3, about))
+
+
+def _limits(chunk: Chunk) -> tuple[Value | None, Value | None]:
+    """As they are written: numbers in the size of their type, texts as they are."""
+    if chunk.limits is None:
+        return None, None
+    size = 4 if chunk.kind == pa.int32() else 8
+    least, most = (
+        value if isinstance(value, bytes) else value.to_bytes(size, "little", signed=True) for value in chunk.limits
+    )
+    return (None, None) if max(len(least), len(most)) > _LONGEST_LIMIT else (binary(least), binary(most))

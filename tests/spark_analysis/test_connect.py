@@ -1,15 +1,20 @@
-"""The source in sessions that are not ours: a script given to spark-submit, and a client of Spark Connect."""
+"""The source and `ingest` in sessions that are not ours: a script given to spark-submit, a client of Spark Connect."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark
 import pytest
 
+from spark_analysis.manifest import file_places, load_manifest
+from spark_analysis.source_options import SOURCE_COLUMNS
 from tests.spark_analysis.traffic import codec_rows, write_capture
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("spark")]
@@ -27,6 +32,27 @@ spark.stop()
 CONNECTED = SUBMITTED.replace(
     "SparkSession.builder.getOrCreate()", 'SparkSession.builder.remote("local[2]").getOrCreate()'
 )
+
+INGESTING = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+from pcap_tools.errors import TopicsharkError
+from spark_analysis.ingest import ingest
+from spark_analysis.progress import task_progress
+
+spark = SparkSession.builder.getOrCreate()
+stage = lambda label: task_progress(spark, label, open("progress", "w"))
+done = ingest(spark, [sys.argv[1]], "out", split_bytes=2000, stage=stage)
+print("counted", done.rows, len(done.ingested[0].files) > 3, done.failed)
+Path("broken").mkdir()
+Path("broken", "_staging").write_text("a file where a folder must be")
+try:
+    ingest(spark, [sys.argv[1]], "broken")
+except TopicsharkError as error:
+    print("counted", error)
+spark.stop()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +85,25 @@ def test_a_script_given_to_spark_submit(tmp_path: Path, capture: Path) -> None:
 def test_a_client_of_spark_connect(tmp_path: Path, capture: Path) -> None:
     (tmp_path / "job.py").write_text(CONNECTED)
     assert counted([sys.executable, "job.py", str(capture)], tmp_path) == expected(capture)
+
+
+@pytest.mark.parametrize("kind", ["submitted", "connected"])
+def test_ingest_in_a_session_that_is_not_ours(tmp_path: Path, capture: Path, kind: str) -> None:
+    """The rows are those of the codec; an error in a task is a sentence with its reason."""
+    script = tmp_path / "job.py"
+    if kind == "submitted":
+        script.write_text(INGESTING)
+        submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+        command = [str(submit), "--master", "local[2]", "--conf", "spark.ui.enabled=false", "job.py", str(capture)]
+    else:
+        script.write_text(INGESTING.replace("builder.", 'builder.remote("local[2]").'))
+        command = [sys.executable, "job.py", str(capture)]
+    rows = codec_rows(capture, "run")
+    told = counted(command, tmp_path)
+    assert told[0] == f"counted {len(rows)} True {{}}"
+    assert re.fullmatch(r"counted Spark could not decode: \w+Error: .*File exists.*", told[1])
+    (entry,) = load_manifest(tmp_path / "out").sources.values()
+    files = [pq.ParquetFile(place).read() for place in file_places(tmp_path / "out", entry)]
+    frames = pa.concat_tables(files).select(["frame", "topic", "payload"]).to_pylist()
+    place = {name: SOURCE_COLUMNS.index(name) for name in ("frame", "topic", "payload")}
+    assert frames == [{name: row[at] for name, at in place.items()} for row in rows]

@@ -27,10 +27,11 @@ from pcap_tools.answer_key import answer_key, subscriber_port, topic_number
 from pcap_tools.columnar.schema import ALL_COLUMNS, ALL_MESSAGES
 from pcap_tools.decoding import Notes, Row, decode_capture
 from pcap_tools.dialect import Dialect, load_dialect
-from pcap_tools.errors import TopicsharkError, UsageError
+from pcap_tools.errors import TopicsharkError
 from spark_analysis.ingest import Call, ingest
 from spark_analysis.manifest import load_manifest
 from spark_analysis.planning import wanted_dialects
+from spark_analysis.storage import open_folder
 from spark_analysis.store import Store
 from tests.conftest import REPO, Command
 from tests.waiting import wait_until
@@ -216,7 +217,9 @@ def test_a_capture_that_cannot_be_read_does_not_stop_the_others(
 def half_run(spark: SparkSession, captures: Path, tmp_path: Path) -> tuple[Call, Path]:
     """A run whose process will die: its store is not closed."""
     (tmp_path / "messages").mkdir()
-    return Call(spark, Store(tmp_path), wanted_dialects(), SMALL_SPLITS, lambda label: nullcontext()), tmp_path
+    return Call(
+        spark, Store(open_folder(tmp_path)), wanted_dialects(), SMALL_SPLITS, lambda label: nullcontext()
+    ), tmp_path
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
@@ -226,13 +229,14 @@ def test_a_run_that_dies_leaves_nothing_that_the_next_does_not_put_right(
     call, folder = half_run
     names = [str(captures / "colon.pcap"), str(captures / "copies.pcap")]
     todo, _ = call.choose(names, merge=False)
-    _, hidden = call.decode(call.plan(list(todo)), todo)
-    assert ds.dataset(folder / "messages").files == [], "nothing is seen before it is published"
-    Store(folder).reveal(dict(list(hidden.items())[: round(share * len(hidden))]))
+    _, staged = call.decode(call.plan(list(todo)), todo)
+    assert list((folder / "messages").rglob("*")) == [], "nothing is seen before it is published"
+    for file, place in list(staged.items())[: round(share * len(staged))]:
+        open_folder(folder).move(file, place)
     assert load_manifest(folder).sources == {}
     ingest(spark, names, folder, split_bytes=SMALL_SPLITS)
     assert_same(folder)
-    left = {os.path.relpath(place, folder) for place in (folder / "messages").rglob("*.parquet")}
+    left = {os.path.relpath(place, folder) for place in folder.rglob("*.parquet")}
     assert left == load_manifest(folder).files
 
 
@@ -240,27 +244,21 @@ def test_a_failure_in_between_takes_away_what_was_written(
     spark: SparkSession, captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
-        raise OSError("no space left")
+        raise TopicsharkError("cannot be written: no space left")
 
     monkeypatch.setattr("spark_analysis.store.save_manifest", full)
     with pytest.raises(TopicsharkError, match="cannot be written: no space"):
         ingest(spark, [str(captures / "colon.pcap")], tmp_path)
-    assert list((tmp_path / "messages").rglob("*.parquet")) == []
+    assert list(tmp_path.rglob("*.parquet")) == []
 
 
 def test_a_task_that_fails_for_good_is_told_in_one_sentence(
     spark: SparkSession, captures: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "messages").mkdir()
-    (tmp_path / "messages" / "session=colon").write_text("a file where a folder must be")
+    (tmp_path / "_staging").write_text("a file where a folder must be")
     with pytest.raises(TopicsharkError, match=r"could not decode: .*File exists") as told:
         ingest(spark, [str(captures / "colon.pcap")], tmp_path)
     assert "\n" not in str(told.value)
-
-
-def test_a_uri_cannot_be_written_to(spark: SparkSession, captures: Path) -> None:
-    with pytest.raises(UsageError, match="s3://"):
-        ingest(spark, [str(captures)], "s3://bucket/x")
 
 
 @pytest.mark.slow
@@ -286,7 +284,7 @@ def test_ctrl_c_ends_the_job_and_leaves_nothing(tmp_path: Path) -> None:
         command, cwd=REPO, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:
         wait_until(
-            lambda: list(out.glob("messages/*/.part-*")) or run.poll() is not None, "a split is written", patience_s=200
+            lambda: list(out.glob("_staging/part-*")) or run.poll() is not None, "a split is written", patience_s=200
         )
         os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to all of the group
         told, complaints = run.communicate()

@@ -11,6 +11,7 @@ import pytest
 from spark_analysis import parquet_writer
 from spark_analysis.parquet import encoders
 from spark_analysis.parquet_writer import MessagesFile
+from spark_analysis.storage import LocalFile
 
 WIDE, NARROW = (1 << 63) - 1, (1 << 31) - 1
 NUMBERS = [
@@ -37,7 +38,7 @@ FLAGS = [[True], [True, False, None] * 20, [None] * 3, [True] * 17]
 def written(path: Path, *columns: pa.ChunkedArray, names: str = "frame") -> pa.Table:
     """Each chunk is a batch, and so a page."""
     table = pa.table(dict(zip(names.split(), columns, strict=True)))
-    with MessagesFile(str(path)) as file:
+    with MessagesFile(LocalFile(str(path))) as file:
         for batch in table.to_batches():
             file.add(batch)
     assert file.rows == table.num_rows
@@ -85,7 +86,7 @@ def test_codes_that_are_there_already(tmp_path: Path, monkeypatch: pytest.Monkey
     codes = [pa.array([0, 0], pa.int16()), pa.array([0, None, 2, 1, 1], pa.int16()), pa.array([3] * 9, pa.int16())]
     names = [["a"], ["a", "b", "çç"], ["a", "b", "çç", ""]]
     parts = [pa.DictionaryArray.from_arrays(code, pa.array(name)) for code, name in zip(codes, names, strict=True)]
-    with MessagesFile(str(tmp_path / "x.parquet")) as file:
+    with MessagesFile(LocalFile(str(tmp_path / "x.parquet"))) as file:
         for part in parts:
             file.add(pa.record_batch([part], ["src"]))
     wanted = ["a", "a", "a", None, "çç", "b", "b", *[""] * 9]
@@ -116,9 +117,47 @@ def test_row_groups_begin_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert [(one.min, one.max, one.null_count) for one in limits] == [(4, 9, 0), (1, 3, 0)]
 
 
+def limits_in(path: Path) -> list[dict[str, Any]]:
+    """Least and greatest value of each column, by row group, as pyarrow reads them from the footer."""
+    about = pq.ParquetFile(path).metadata
+    groups = [about.row_group(number) for number in range(about.num_row_groups)]
+    chunks = [[group.column(number) for number in range(group.num_columns)] for group in groups]
+    return [
+        {
+            one.path_in_schema: (one.statistics.min, one.statistics.max) if one.statistics.has_min_max else None
+            for one in group
+        }
+        for group in chunks
+    ]
+
+
+@pytest.mark.parametrize("most", [1, 4, 1 << 14], ids=["no codes", "codes at first", "codes"])
+def test_limits_are_those_of_pyarrows_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Texts by their bytes: an upper-case letter is less than a lower-case one, and "ü" greater than both."""
+    monkeypatch.setattr(encoders, "MOST_VALUES", most)
+    monkeypatch.setattr(encoders, "_MOST_NAMES", most)
+    monkeypatch.setattr(parquet_writer, "GROUP_ROWS", 6)
+    texts = [["b", "Z", None], ["ü", "a\x00", ""], [None, None, None], ["a", "a", "x" * 256], [None] * 3, [None] * 3]
+    numbers = [[5, -5, None], [1 << 30, 3, 4], [None] * 3, [7, 8, 9], [None] * 3, [None] * 3]
+    topics = pa.chunked_array([pa.array(one, pa.string()) for one in texts])
+    names = pa.chunked_array(topics.dictionary_encode().unify_dictionaries().chunks)
+    lengths = pa.chunked_array([pa.array(one, pa.int32()) for one in numbers])
+    written(tmp_path / "ours.parquet", topics, names, lengths, lengths, names="topic src length frame")
+    plain = pa.table({"topic": topics, "src": topics, "length": lengths, "frame": lengths})
+    pq.write_table(plain, tmp_path / "pyarrow.parquet", row_group_size=6)
+    found = limits_in(tmp_path / "ours.parquet")
+    assert found == limits_in(tmp_path / "pyarrow.parquet")
+    assert [one["topic"] for one in found] == [("", "ü"), ("a", "x" * 256), None]
+
+
+def test_a_text_too_long_for_the_footer_has_no_limits(tmp_path: Path) -> None:
+    written(tmp_path / "x.parquet", pa.chunked_array([["a", "x" * 257]]), names="topic")
+    assert limits_in(tmp_path / "x.parquet") == [{"topic": None}]
+
+
 def test_times_of_all_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_writer, "GROUP_ROWS", 2)
-    with MessagesFile(str(tmp_path / "x.parquet")) as file:
+    with MessagesFile(LocalFile(str(tmp_path / "x.parquet"))) as file:
         for values in ([5, 6], [1, 2], [3, 3]):
             file.add(pa.record_batch([values], ["time_ns"]))
     assert file.times == (1, 6)
@@ -126,7 +165,7 @@ def test_times_of_all_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_error_leaves_no_file(tmp_path: Path) -> None:
     def broken() -> None:
-        with MessagesFile(str(tmp_path / "x.parquet")) as file:
+        with MessagesFile(LocalFile(str(tmp_path / "x.parquet"))) as file:
             file.add(pa.record_batch([[1]], ["frame"]))
             raise ZeroDivisionError
 
@@ -136,7 +175,7 @@ def test_an_error_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_no_rows_no_file(tmp_path: Path) -> None:
-    with MessagesFile(str(tmp_path / "x.parquet")) as file:
+    with MessagesFile(LocalFile(str(tmp_path / "x.parquet"))) as file:
         file.add(pa.record_batch([pa.array([], pa.int64())], ["frame"]))
     assert (file.rows, file.times, list(tmp_path.iterdir())) == (0, None, [])
 

@@ -1,9 +1,12 @@
 """One file of messages from many small batches: addresses become more on the way, and every row keeps its own."""
 
+from hashlib import sha256
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+import pytest
 
 from generators.capture_point import write
 from generators.generate import Order, generate
@@ -11,8 +14,10 @@ from pcap_tools import load_dialect
 from pcap_tools.capture import read_datagrams
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.reading import read_file
-from pcap_tools.columnar.schema import ALL_COLUMNS, ALL_MESSAGES, MESSAGES
-from spark_analysis.parquet_writer import MessagesFile
+from pcap_tools.columnar.schema import ALL_COLUMNS, ALL_MESSAGES, MESSAGES, SCHEMA_VERSION
+from spark_analysis import parquet_writer
+from spark_analysis.parquet_writer import SCHEMA_KEY, MessagesFile
+from spark_analysis.storage import LocalFile
 
 
 def test_rows_keep_their_addresses_while_the_addresses_become_more(tmp_path: Path) -> None:
@@ -20,7 +25,7 @@ def test_rows_keep_their_addresses_while_the_addresses_become_more(tmp_path: Pat
     write(generate(Order("building", sensors=40, rounds=5)).capture, capture)
     decoder = Decoder([load_dialect("colon")], capture="run")
     counts = []
-    with MessagesFile(str(target)) as file:
+    with MessagesFile(LocalFile(str(target))) as file:
         for batch in read_file(capture, rows=32):
             file.add(decoder.decode(batch))
             counts.append(len(batch.addresses))
@@ -32,13 +37,44 @@ def test_rows_keep_their_addresses_while_the_addresses_become_more(tmp_path: Pat
     assert file.rows == len(wanted)
 
 
+def test_a_filter_on_topic_reads_only_the_row_groups_that_can_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_writer, "GROUP_ROWS", 100)
+    target = tmp_path / "out.parquet"
+    floors = ["attic", "cellar", "hall", "roof"]
+    with MessagesFile(LocalFile(str(target))) as file:
+        for floor in floors:
+            topics = [f"{floor}/room{number % 7}" for number in range(100)]
+            file.add(pa.record_batch([list(range(100)), topics], ["frame", "topic"]))
+    (fragment,) = ds.dataset(target).get_fragments()
+    assert len(fragment.row_groups) == len(floors)
+    for place, floor in enumerate(floors):
+        left = fragment.subset(ds.field("topic") == f"{floor}/room3")
+        assert [group.id for group in left.row_groups] == [place]
+        assert left.to_table().num_rows == 100
+    assert fragment.subset(ds.field("topic") == "garden/room1").row_groups == []
+
+
+def test_the_version_of_the_columns_is_in_the_file(tmp_path: Path) -> None:
+    with MessagesFile(LocalFile(str(tmp_path / "x.parquet"))) as file:
+        file.add(pa.record_batch([[1]], ["frame"]))
+    assert pq.read_schema(tmp_path / "x.parquet").metadata == {SCHEMA_KEY: str(SCHEMA_VERSION).encode()}
+
+
+def test_columns_that_changed_have_another_version() -> None:
+    """If this fails, the columns have changed: raise SCHEMA_VERSION, then set both here."""
+    columns = "".join(f"{field.name}:{field.type} " for field in ALL_MESSAGES)
+    assert (SCHEMA_VERSION, sha256(columns.encode()).hexdigest()[:16]) == (1, "0bd495b42d53e0f1")
+
+
 def test_files_from_before_there_were_keys_are_read_beside_new_ones(tmp_path: Path) -> None:
     capture, folder = tmp_path / "run.pcap", tmp_path / "messages"
     folder.mkdir()
     write(generate(Order("building", dialects=("mqttsn",), sensors=3, rounds=2)).capture, capture)
     for name, columns in (("new", ALL_COLUMNS), ("old", None)):
         decoder = Decoder([load_dialect("mqttsn")], columns=columns, capture=name)
-        with MessagesFile(str(folder / f"{name}.parquet")) as file:
+        with MessagesFile(LocalFile(str(folder / f"{name}.parquet"))) as file:
             for batch in read_file(capture):
                 file.add(decoder.decode(batch))
     assert pq.read_schema(folder / "new.parquet").equals(ALL_MESSAGES)

@@ -1,19 +1,34 @@
-"""Captures in an object store: the rows are those from disk, and a task fetches its own part and no other."""
+"""Captures in an object store: the rows are those from disk, and a task fetches its own part and no other. Messages
+ingested into one: those of an undisturbed run on a disk, whatever is killed, and nothing that was not published.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pcap_tools.errors import TopicsharkError
+from spark_analysis.capture_parts import Dialects
 from spark_analysis.data_source import TopicsharkSource
+from spark_analysis.ingest import ingest
+from spark_analysis.manifest import file_places, is_ingested, load_manifest
+from spark_analysis.parquet_writer import MessagesFile
+from spark_analysis.split_decoding import SplitDone, SplitJob, decode_split
+from spark_analysis.storage import RemoteFolder, open_folder, open_input
+from spark_analysis.store import open_store
 from tests.spark_analysis.traffic import codec_rows, write_capture
 
 BUCKET = "captures"
@@ -48,6 +63,10 @@ class Store:
 
     def uri(self, key: str) -> str:
         return f"s3://test:test@{BUCKET}/{key}?endpoint_override=127.0.0.1:{self.port}&scheme=http&region=us-east-1"
+
+    def keys(self, below: str) -> list[str]:
+        """The objects; signs of folders are none."""
+        return open_folder(self.uri(below)).list("")
 
     def put(self, key: str, path: Path) -> None:
         from pyarrow import fs
@@ -147,3 +166,149 @@ def test_an_object_that_is_not_there_is_told(spark: SparkSession, store: Store) 
 def test_hdfs_without_its_client_says_what_is_missing(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match=r"hdfs://localhost:1/run\.pcap: cannot be .*(libhdfs|libjvm|Hadoop)"):
         spark.read.format("topicshark").load("hdfs://localhost:1/run.pcap").count()
+
+
+# --- Ingest into a store --------------------------------------------------------------------------------------------
+
+
+def messages_at(where: str, capture: str) -> pa.Table:
+    """Of one capture, as the manifest says where they are."""
+    files = file_places(where, load_manifest(where).sources[capture])
+    return pa.concat_tables(pq.ParquetFile(open_input(file)).read() for file in files)
+
+
+def killed_at_two_places(marks: Path) -> Callable[[Dialects, SplitJob], SplitDone]:
+    """`decode_split`, but the first attempt at split 1 dies before its file is complete, and at split 2 after that."""
+
+    def die_once(split: int) -> None:
+        try:
+            (marks / str(split)).touch(exist_ok=False)
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    class DyingFile(MessagesFile):
+        def _complete(self) -> None:
+            die_once(1)
+            super()._complete()
+
+    def decode(dialects: Dialects, job: SplitJob) -> SplitDone:
+        with mock.patch(
+            "spark_analysis.split_decoding.MessagesFile", DyingFile if job.split.ordinal == 1 else MessagesFile
+        ):
+            done = decode_split(dialects, job)
+        if job.split.ordinal == 2:
+            die_once(2)
+        return done
+
+    return decode
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_ingest_into_a_store_with_tasks_killed_gives_the_rows_of_an_undisturbed_run(
+    spark: SparkSession, store: Store, captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources, where = [str(captures)], store.uri("killed")
+    ingest(spark, sources, tmp_path / "calm", split_bytes=20_000)
+    (tmp_path / "marks").mkdir()
+    monkeypatch.setattr("spark_analysis.ingest.decode_split", killed_at_two_places(tmp_path / "marks"))
+    staged: list[str] = []
+
+    @contextmanager
+    def stage(label: str) -> Iterator[None]:
+        yield
+        if label == "decode":
+            staged.extend(store.keys("killed/_staging"))
+            assert store.keys("killed/messages") == [], "nothing is seen before it is published"
+            assert not is_ingested(where)
+
+    done = ingest(spark, sources, where, split_bytes=20_000, stage=stage)
+    assert {place.name for place in (tmp_path / "marks").iterdir()} == {"1", "2"}, "two workers were killed"
+    files = sorted(load_manifest(where).files)
+    assert done.failed == {}
+    assert len(staged) > len(files) > 4, "an attempt that died has left its file"
+    assert sorted(f"messages/{key}" for key in store.keys("killed/messages")) == files
+    assert store.keys("killed/_staging") == store.keys("killed/_lock") == []
+    assert is_ingested(where)
+    for capture in load_manifest(tmp_path / "calm").sources:
+        assert messages_at(where, capture).equals(messages_at(str(tmp_path / "calm"), capture))
+
+    again = ingest(spark, sources, where, split_bytes=20_000)
+    assert (len(again.skipped), again.ingested) == (len(done.ingested), [])
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_store_that_is_not_there_is_told_in_one_sentence(spark: SparkSession, store: Store, captures: Path) -> None:
+    where = store.uri("x").replace(BUCKET, "no-such-bucket")
+    with pytest.raises(TopicsharkError, match=r"^s3://no-such-bucket/x/.*cannot be written: .*bucket") as told:
+        ingest(spark, [str(captures)], where)
+    assert "\n" not in str(told.value)
+    assert "test:test" not in str(told.value), "credentials are not shown"
+
+
+def test_one_writer_at_a_time_in_a_store(store: Store) -> None:
+    where = store.uri("locked")
+    with open_store(where):
+        (lock,) = store.keys("locked/_lock")
+        with pytest.raises(TopicsharkError) as told, open_store(where):
+            pass
+        assert f"process {os.getpid()} on " in str(told.value)
+        assert str(told.value).endswith(f"aws s3 rm s3://{BUCKET}/locked/_lock/{lock}")
+        assert store.keys("locked/_lock") == [lock], "the one that was refused leaves nothing"
+    assert store.keys("locked/_lock") == []
+    with open_store(where):
+        pass
+
+
+def test_two_writers_that_come_at_the_same_moment_are_not_both_let_in(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have written their lock before either looks: neither goes on."""
+    where, both_wrote = store.uri("race"), threading.Barrier(2)
+    waits = [both_wrote.wait] * 2
+    listed = RemoteFolder.list
+
+    def list_together(folder: RemoteFolder, below: str) -> list[str]:
+        if below == "_lock" and waits:
+            waits.pop()()
+        return listed(folder, below)
+
+    let_in: list[bool] = []
+
+    def write() -> None:
+        try:
+            with open_store(where):
+                let_in.append(True)
+        except TopicsharkError:
+            let_in.append(False)
+
+    monkeypatch.setattr("spark_analysis.storage.RemoteFolder.list", list_together)
+    threads = [threading.Thread(target=write) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(let_in) in ([False, False], [False, True])
+
+
+def test_a_run_whose_lock_was_removed_publishes_nothing(store: Store) -> None:
+    where = store.uri("robbed")
+    with open_store(where) as opened:
+        for lock in store.keys("robbed/_lock"):
+            open_folder(where).delete(f"_lock/{lock}")
+        with pytest.raises(TopicsharkError, match="lock of this run was removed"):
+            opened.publish({}, [])
+    assert not is_ingested(where)
+
+
+def test_what_a_dead_run_left_in_a_store_is_removed_by_the_next(store: Store) -> None:
+    folder = open_folder(store.uri("dead"))
+    part = "part-0123456789abcdef-00001"
+    folder.write(f"_staging/{part}-{'a' * 32}.parquet", b"x")
+    folder.write(f"messages/session=run/{part}.parquet", b"x")
+    folder.write("messages/session=run/mine.parquet", b"x")
+    with open_store(store.uri("dead")):
+        assert store.keys("dead/messages") == ["session=run/mine.parquet"]
+        assert store.keys("dead/_staging") == []

@@ -144,7 +144,7 @@ def test_a_cancelled_job_leaves_nothing_and_running_again_completes_it(
         cancelling.join()
     assert "\n" not in str(told.value)
     assert load_manifest(tmp_path / "out").sources == {}
-    assert list((tmp_path / "out" / "messages").rglob("*.parquet")) == []
+    assert list((tmp_path / "out").rglob("*.parquet")) == []
     ingest(spark, [str(tmp_path / "in")], tmp_path / "out")
     assert messages_in(tmp_path / "out") == messages_of(*pair)
 
