@@ -1,7 +1,6 @@
 """Large captures: whatever a scenario's run left behind at the broker, every repeat of it conforms.
 
-The judge is the reference broker. It gets the datagrams that the capture shows on their way to a broker, all repeats
-one after the other, and must answer with those that the capture shows on their way back.
+The judge is the reference broker: it must answer the clients of all repeats with the datagrams that the capture shows.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from generators.tiling import order_to_repeat, segment_of
 from pcap_tools.capture import read_datagrams
 from pcap_tools.decoding import Row, decode_capture
 from pcap_tools.errors import UsageError
-from reference_broker import Broker, broker_for
 from tests.conftest import Command
 from tests.generators.plays import ALL_DIALECTS, named
+from tests.generators.replay import replay
 from tests.vectors import dialect_of
 
 TILES = 3
@@ -49,18 +48,9 @@ def test_a_broker_that_lives_through_all_repeats_says_what_the_capture_shows(
     path = tmp_path / "run.pcap"
     made, tiling = repeat(scenario, path, dialect)
     host, port = made.script.sites[0].broker
-    brokers: dict[str, Broker] = {
-        tiling.addresses.of(host, tile): broker_for(dialect_of(dialect)) for tile in range(TILES)
-    }
-    answers: Counter[tuple[object, ...]] = Counter()
-    shown: Counter[tuple[object, ...]] = Counter()
-    for one in read_datagrams(path):
-        if one.dst in brokers and one.dport == port:
-            sends = brokers[one.dst].handle(one.payload, (one.src, one.sport), one.time_ns)
-            answers.update((one.dst, *send.to, send.datagram) for send in sends)
-        else:
-            shown[one.src, one.dst, one.dport, one.payload] += 1
-    assert shown == answers
+    addresses = {tiling.addresses.of(host, tile) for tile in range(TILES)}
+    shown, expected = replay(path, dialect_of(dialect), addresses, port)
+    assert shown == expected
     assert shown.total() > 10 * TILES
 
 
