@@ -4,7 +4,8 @@
     python -m benchmarks.checking --sizes 1e7,1e8                  # 10 GB of disk
 
 tshark reads the first part of the capture, and packets a second are compared. Spark has two cores and is started
-before the clock is; how long that takes is told, too. In the *hot* capture nine tenths of all packets are one client's.
+before the clock is; how long that takes is told, too. In the *hot* captures one client or one topic has most of the
+traffic (`benchmarks/hot_captures.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.hot_client import CLIENTS, write_publishers
+from benchmarks.hot_captures import SHAPES, write_capture
 from benchmarks.rates import make_capture, measure, numbers
 from spark_analysis.check import Options, judge
 from spark_analysis.checker.ingested import find_sources
@@ -26,7 +27,6 @@ from spark_analysis.spark_session import open_session
 
 TSHARK_PACKETS = 300_000
 HOT_PACKETS = 2_000_000
-HOT_SHARE = 0.9
 
 
 def check_seconds(spark: Any, capture: Path) -> tuple[float, int]:
@@ -46,23 +46,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="topicshark-checking-") as temporary:
         folder = options.folder or Path(temporary)
         captures = {size: make_capture(folder, "colon", size) for size in sorted(options.sizes)}
-        even = write_publishers(folder / "even.pcap", HOT_PACKETS, 1 / CLIENTS)
-        hot = write_publishers(folder / "hot.pcap", HOT_PACKETS, HOT_SHARE)
+        spread = {name: write_capture(name, folder / f"{name}.pcap", HOT_PACKETS) for name in SHAPES}
         tshark = measure("tshark-lines", [min(captures.values())], TSHARK_PACKETS)[0].rate
         start = time.perf_counter()
         with open_session("local[2]") as spark:
-            check_seconds(spark, even)  # workers start, kernels load
+            check_seconds(spark, spread["even"])  # workers start, kernels load
             print(f"Spark was ready after {time.perf_counter() - start:.1f} s", file=sys.stderr)
             rates = {size: size / check_seconds(spark, capture)[0] for size, capture in captures.items()}
-            evenly, hotly = check_seconds(spark, even)[0], check_seconds(spark, hot)[0]
+            seconds = {name: check_seconds(spark, capture)[0] for name, capture in spread.items()}
     for size, rate in rates.items():
         print(f"{size:>12,} packets: {rate:>10,.0f}/s, {rate / tshark:5.1f} x tshark with Lua (goal 20)")
     first, *rest = rates
     for size in rest:
         print(f"a packet of {size:,} costs {rates[first] / rates[size]:.2f} x one of {first:,}")
-    print(
-        f"one hot client, which has {HOT_SHARE:.0%} of the packets: {hotly / evenly:.2f} x of an even load (goal 1.5)"
-    )
+    for name, shape in SHAPES.items():
+        if shape.even:
+            print(f"{name}: {seconds[name] / seconds[shape.even]:.2f} x of {shape.even} (goal 1.5)")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,10 +10,12 @@ from cli.app import new_app
 from cli.exit_codes import ExitCode
 from cli.progress import counter, end_counter
 
+if TYPE_CHECKING:
+    from generators.generate import Made, Order
+
 app = new_app()
 
-# What a tiled capture repeats: enough hosts and rounds for variety, few enough to be made in seconds.
-TILE_SIZES = {"sensors": 24, "dashboards": 4, "actuators": 2, "rounds": 30}
+MOST_PACKETS = 10**18  # more than any format has times for
 
 Sensors = Annotated[int | None, typer.Option(min=1, help="How many publish (8).")]
 Dashboards = Annotated[int | None, typer.Option(min=1, help="How many subscribe to many topics (4).")]
@@ -152,17 +154,24 @@ def _point(text: str | None) -> dict[str, Any]:
 
 
 def _whole_number(text: str) -> int:
+    """`20_000_000` or `2e7`."""
+    from decimal import Decimal, InvalidOperation
+
     from pcap_tools.errors import UsageError
 
     try:
-        return int(text)
-    except ValueError:
-        raise UsageError(f"--packets takes a whole number like 1_000_000, not {text!r}") from None
+        number = Decimal(text)
+        if -MOST_PACKETS <= number <= MOST_PACKETS and number == int(number):
+            return int(number)
+    except InvalidOperation:
+        pass
+    raise UsageError(f"--packets takes a whole number like 1_000_000 or 1e6, not {text!r}")
 
 
-def _made(wanted: dict[str, Any], place: dict[str, Any], sizes: dict[str, int]) -> Any:
+def _order_at(wanted: dict[str, Any], place: dict[str, Any]) -> "Order":
+    """The order with the place at which the capture is taken."""
     from generators.capture_options import LinkType, Point
-    from generators.generate import Order, generate
+    from generators.generate import Order
     from pcap_tools.errors import UsageError
 
     capture = place["capture"]
@@ -172,18 +181,23 @@ def _made(wanted: dict[str, Any], place: dict[str, Any], sizes: dict[str, int]) 
         if capture["link"] not in list(LinkType):
             raise UsageError(f"there is no link layer {capture['link']!r}; there are: {', '.join(LinkType)}")
         capture["link"] = LinkType(capture["link"])
-    chosen = {**wanted, **{name: wanted[name] or size for name, size in sizes.items()}}
-    made = generate(Order(**chosen, capture=capture, client=place.get("client")), counter("simulated datagrams"))
+    return Order(**wanted, capture=capture, client=place.get("client"))
+
+
+def _made(order: "Order") -> "Made":
+    from generators.generate import generate
+
+    made = generate(order, counter("simulated datagrams"))
     end_counter()
     for name in made.idle_faults:
-        typer.echo(f"the fault {name} found no occasion in {wanted['scenario']}; try another scenario", err=True)
+        typer.echo(f"the fault {name} found no occasion in {order.scenario}; try another scenario", err=True)
     return made
 
 
 def _simulated(wanted: dict[str, Any], place: dict[str, Any], output: str, truth: Path | None) -> None:
     from generators.capture_point import write
 
-    made = _made(wanted, place, {})
+    made = _made(_order_at(wanted, place))
     write(made.capture, output, names=made.host_names() if output.endswith(".pcapng") else None)
     told = made.truth()
     _write_truth(told, truth)
@@ -193,9 +207,9 @@ def _simulated(wanted: dict[str, Any], place: dict[str, Any], output: str, truth
 
 def _bulk(wanted: dict[str, Any], place: dict[str, Any], packets: int, output: str, truth: Path | None) -> None:
     from generators.bulk import write_bulk
-    from generators.tiling import segment_of, tiling_facts
+    from generators.tiling import order_to_repeat, segment_of, tiling_facts
 
-    made = _made(wanted, place, TILE_SIZES)
+    made = _made(order_to_repeat(_order_at(wanted, place)))
     options = made.capture.options
     tell = counter("packets", packets)
     tiling = write_bulk(

@@ -51,6 +51,12 @@ def write_bulk(
     if max(time_ns for time_ns, _ in segment.body) + (tiles - 1) * segment.period_ns >= _TIME_LIMIT_NS[format]:
         raise UsageError(f"{packets} packets would take longer than the times of {format} reach; shorten the period")
     maker = _TileMaker(segment, records)
+    most = maker.addresses.tiles
+    if segment.once and most is not None and tiles > most:
+        raise UsageError(
+            f"{packets} packets are {tiles} repeats of {body}, each in a network of its own, and there are addresses "
+            f"for {most}; more rounds or sensors make a repeat longer, and IPv6 has more addresses"
+        )
     size = (tiles - 1) * len(records.tile) + records.ends[-1 - cut] if tiles else 0
     with _opened(target) as stream:
         _put(stream, memoryview(records.head))

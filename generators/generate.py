@@ -19,7 +19,7 @@ from generators.chance import Chance
 from generators.conditions import conditions
 from generators.fault import CATALOGUE, Armed
 from generators.run import Run
-from generators.scenarios import SCENARIOS, Script, Setting
+from generators.scenarios import SCENARIOS, Scenario, Script, Setting
 from generators.simulation import START_NS, Simulation
 from generators.truth import truth
 from pcap_tools.dialect import Dialect, load_dialect
@@ -27,12 +27,14 @@ from pcap_tools.errors import UsageError
 from reference_broker import Endpoint
 
 DEFAULT_DIALECT = "colon"
+SIZES = ("sensors", "dashboards", "actuators", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """What is wanted. ``dialects`` are names or files. ``network`` and ``capture`` go over what the scenario says.
-    ``client`` names the node at which the capture is taken (point ``client``)."""
+    ``client`` names the node at which the capture is taken (point ``client``). ``repeated``: the run is made to be
+    repeated (``tiling.order_to_repeat``)."""
 
     scenario: str
     seed: int = 1
@@ -49,6 +51,7 @@ class Order:
     actuators: int | None = None
     rounds: int | None = None
     broker_at: Endpoint | None = None
+    repeated: bool = False
 
 
 @dataclass(slots=True)
@@ -76,24 +79,31 @@ class Made:
         return [one.fault.name for one in self.armed if not one.occasions]
 
 
+def scenario_named(name: str) -> Scenario:
+    scenario = SCENARIOS.get(name)
+    if scenario is None:
+        raise UsageError(f"there is no scenario {name!r}; there are: {', '.join(SCENARIOS)}")
+    return scenario
+
+
 def stage(order: Order) -> Script:
     """Set the stage: the scenario, with what the order says over it."""
-    scenario = SCENARIOS.get(order.scenario)
-    if scenario is None:
-        raise UsageError(f"there is no scenario {order.scenario!r}; there are: {', '.join(SCENARIOS)}")
+    scenario = scenario_named(order.scenario)
     dialects = order.dialects or scenario.by_default or (scenario.dialect or DEFAULT_DIALECT,)
     if scenario.dialect and dialects != (scenario.dialect,):
         raise UsageError(f"{order.scenario} is a run of {scenario.dialect}; it has no other dialect")
-    sizes = {
-        name: getattr(order, name)
-        for name in ("sensors", "dashboards", "actuators", "rounds")
-        if getattr(order, name) is not None
-    }
+    sizes = {name: getattr(order, name) for name in SIZES if getattr(order, name) is not None}
     if scenario.dialect and sizes:
         raise UsageError(f"{order.scenario} has the nodes of its report; leave out: {', '.join(sizes)}")
     loaded = tuple(load_dialect(name) for name in dialects)
     setting = Setting(
-        loaded, Chance(f"{order.seed} scenario"), order.form, ipv6=order.ipv6, broker_at=order.broker_at, **sizes
+        loaded,
+        Chance(f"{order.seed} scenario"),
+        order.form,
+        ipv6=order.ipv6,
+        broker_at=order.broker_at,
+        repeated=order.repeated,
+        **sizes,
     )
     script = scenario.stage(setting)
     script.faults = {**script.faults, **order.faults}

@@ -21,11 +21,12 @@ class Segment:
 
     link_type  the number of pcap headers
     prologue   written once: the subscriptions
-    body       tiled: whole lives of publishers
+    body       tiled: whole lives of the varying hosts
     period_ns  from one tile's first frame to the next one's; no less than the body lasts
     varying    addresses of the hosts that are others in each tile, IPv4 in 10.0.0.0/8 or IPv6; all else stays
     marker     stands before a counter of `digits` ASCII digits in a UDP payload of the body
     step       how many counters the body uses: tile k adds k * step to each
+    once       no varying host may come again in a later tile: there are no more tiles than addresses
     """
 
     link_type: int
@@ -36,6 +37,7 @@ class Segment:
     marker: bytes = b"#"
     digits: int = 9
     step: int = field(kw_only=True)
+    once: bool = False
 
     def __post_init__(self) -> None:
         if self.link_type not in PARSERS:

@@ -32,7 +32,8 @@ class Application(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A client at its place. ``source`` is where its requests leave from: in ``portdigits`` not where it listens."""
+    """A client at its place. ``source`` is where its requests leave from: in ``portdigits`` not where it listens.
+    ``stays``: in a large capture it has the same address in every repeat (``tiling.py``)."""
 
     name: str
     role: str
@@ -40,6 +41,7 @@ class Node:
     source: Endpoint
     client: Client
     application: Application | None = None
+    stays: bool = False
 
 
 class Verb(StrEnum):
@@ -76,8 +78,8 @@ class Action:
 class Site:
     """One broker and its clients; ``net`` is the address of the network they live in (its host number 0).
 
-    ``settled_ns``: when all subscriptions stand and publishers begin; ``finished_ns``: when these are done, if anybody
-    has more to say. What lies between may be repeated with other publishers to make large captures (``tiling.py``).
+    From ``settled_ns`` on the run can be repeated at the same broker to make large captures (``tiling.py``): what the
+    broker knows by the end changes nothing in the repeat. None: every repeat of the run needs a new broker.
     ``broker_at`` is a broker that is really there, for the live player. ``thinking_ns`` is how long hosts take for an
     answer, ``gap_ns`` what lies between two things that one of them says.
     """
@@ -90,8 +92,7 @@ class Site:
     client_settings: dict[str, Any] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
-    settled_ns: int = 0
-    finished_ns: int | None = None
+    settled_ns: int | None = None
     broker_at: Endpoint | None = None
     thinking_ns: int = THINKING_NS
     gap_ns: int = GAP_NS

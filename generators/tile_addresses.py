@@ -41,6 +41,11 @@ class _Middles:
         if self._free < len(self.own):
             raise UsageError("the hosts of the segment leave no addresses free for other tiles")
 
+    @property
+    def tiles(self) -> int:
+        """How many tiles there are until an address comes again."""
+        return 1 + self._free // len(self.own)
+
     def in_tiles(self, tiles: Integers) -> Integers:
         """A row for each tile, a column for each of `own`."""
         nth = ((tiles[:, None] - 1) * len(self.own) + np.arange(len(self.own))) % self._free
@@ -61,6 +66,11 @@ class TileAddresses:
         self._slots = {key: slot for slot, key in enumerate((*own, *others))}
         self._fixed_middles = np.array([middle for _, middle, _ in others], np.int64)
         self._is_ipv4 = np.array([length == 4 for length, _, _ in self._slots], np.bool_)
+
+    @property
+    def tiles(self) -> int | None:
+        """How many tiles have addresses of their own; None: no host varies."""
+        return min((family.tiles for family in self._families.values() if family.own), default=None)
 
     def of(self, address: str, tile: int) -> str:
         """The address that the host with `address` in the segment has in `tile`."""

@@ -5,6 +5,8 @@ To add one: write the function in a file here and enter it in ``SCENARIOS`` with
 
 from __future__ import annotations
 
+from functools import partial
+
 from generators.scenarios.building import building, lossy
 from generators.scenarios.churn import churn
 from generators.scenarios.fragmented import fragmented
@@ -21,21 +23,30 @@ from generators.scenarios.retained import retained
 from generators.scenarios.script import Scenario, Script, Setting
 from pcap_tools.dialect import builtin_names
 
+_report = partial(Scenario, only_once="its hosts are those of the report, and each repeat needs others")
+
 SCENARIOS: dict[str, Scenario] = {
     "building": Scenario(building, "sensors publish, dashboards with wildcard filters and actuators receive"),
     "lossy": Scenario(lossy, "the same building over a network that loses, doubles and reorders"),
     "retained": Scenario(retained, "values are retained and replaced; some subscribe before, some after"),
-    "churn": Scenario(churn, "subscribers come and go all the time while publishers publish"),
+    "churn": Scenario(
+        churn,
+        "subscribers come and go all the time while publishers publish",
+        tile={"sensors": 8, "dashboards": 12, "actuators": 12, "rounds": 30},
+    ),
     "fragmented": Scenario(fragmented, "the building with datagrams that travel in IP fragments"),
     "hostile": Scenario(hostile, "malformed datagrams, and valid ones meant to break whoever shows them"),
     "mixed": Scenario(
-        mixed, "several dialects at once between other traffic, seen from any", by_default=tuple(builtin_names())
+        mixed,
+        "several dialects at once between other traffic, seen from any",
+        by_default=tuple(builtin_names()),
+        only_once="each repeat needs new hosts, and readers tell dialects that share a port apart by hosts they know",
     ),
-    "report-colon": Scenario(report_colon, "report 000: a retained message, a wildcard, an unsubscription", "colon"),
-    "report-topicbyte": Scenario(report_topicbyte, "report 001: a window opens and closes", "topicbyte"),
-    "report-portdigits": Scenario(report_portdigits, "report 002: a laptop, a mobile, three sensors", "portdigits"),
-    "report-topicnumber": Scenario(report_topicnumber, "report 003: a topic that must be created", "topicnumber"),
-    "report-rolebyte": Scenario(report_rolebyte, "report 004: sensor, dashboard, actuator, frame by frame", "rolebyte"),
+    "report-colon": _report(report_colon, "report 000: a retained message, a wildcard, an unsubscription", "colon"),
+    "report-topicbyte": _report(report_topicbyte, "report 001: a window opens and closes", "topicbyte"),
+    "report-portdigits": _report(report_portdigits, "report 002: a laptop, a mobile, three sensors", "portdigits"),
+    "report-topicnumber": _report(report_topicnumber, "report 003: a topic that must be created", "topicnumber"),
+    "report-rolebyte": _report(report_rolebyte, "report 004: sensor, dashboard, actuator, frame by frame", "rolebyte"),
 }
 
 __all__ = ["SCENARIOS", "Scenario", "Script", "Setting"]

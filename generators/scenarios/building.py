@@ -1,7 +1,7 @@
 """A building: sensors publish readings, dashboards watch many of them by wildcards, actuators one each.
 
-All subscriptions stand before the first publish, so what follows may be tiled into captures of any size. Where the
-dialect has the roles for it (``rolebyte``), dashboards instruct actuators, which report back.
+All subscriptions stand before the first publish, so the publishes can be repeated to make captures of any size. Where
+the dialect has the roles for it (``rolebyte``), dashboards instruct actuators, which report back.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def populate(setting: Setting, site: Site, payload_bytes: int = 0) -> Site:
     topics += [alike for topic in topics[:2] for alike in words.look_alikes(topic)]
     at = create_topics(site, topics)
     at = _subscribe(setting, site, words, wanted(dialect, sensors, topics), at)
-    site.settled_ns = int((at + 0.5) * SECOND)
+    if dialect.spec.broker.sessions == "none":  # else a repeat would register topics that its subscribers know already
+        site.settled_ns = int((at + 0.5) * SECOND)
     end = _publish(setting, site, sensors, topics, words, at + 1.0, payload_bytes)
     close_sessions(site, end, len(sensors))
     return site
@@ -100,13 +101,12 @@ def create_topics(site: Site, topics: list[bytes], creator: Node | None = None, 
 
 
 def close_sessions(site: Site, at: float, first: int = 0) -> None:
-    """Sessions end where the dialect has them; the ``first`` nodes, the publishers, before the others do."""
+    """End the sessions where the dialect has them; the ``first`` nodes, the publishers, leave before the others."""
     if site.dialect.spec.broker.sessions == "none":
         return
     at += 2
     for number, node in enumerate(site.nodes):
         if number == first:
-            site.finished_ns = int((at + 0.5) * SECOND)
             at += 1
         site.at(at, node, Verb.CLOSE)
         at += STEP_S

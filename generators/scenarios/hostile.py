@@ -64,7 +64,7 @@ _LONG = tuple(b"A" * size for size in VERY_LONG)
 
 def hostile(setting: Setting) -> Script:
     site = populate(setting, setting.site())
-    site.settled_ns, site.finished_ns = 0, None
+    site.settled_ns = None
     _attack(site)
     return Script([site], faults=dict.fromkeys(_fitting(site.dialect), RATE))
 

@@ -23,7 +23,6 @@ def mixed(setting: Setting) -> Script:
 
 def _site(setting: Setting, dialect: Dialect, number: int) -> Site:
     site = populate(replace(setting, dialects=(dialect,)), setting.site(dialect, number))
-    site.settled_ns = 0  # the others are not done then
     for node in site.nodes:
         node.name = f"{dialect.name}-{node.name}"
     return site

@@ -37,7 +37,6 @@ def retained(setting: Setting) -> Script:
         site.at(end + number * STEP_S, actuator, Verb.SUBSCRIBE, exact[number % len(exact)])
     _publish(setting, site, sensors, topics, words)
     close_sessions(site, end + setting.actuators * STEP_S, len(sensors))
-    site.finished_ns = None
     return Script([site])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from generators.capture_options import CaptureOptions
@@ -18,12 +18,14 @@ SUBSCRIBERS = ("dashboard", "subscriber", "client")
 ACTUATORS = ("actuator", *SUBSCRIBERS)
 LIVE_NET = "127.0.20.0"
 LOOP_ROLES = frozenset({"sensor", "dashboard", "actuator"})
+# Sizes of a run that is to be repeated: enough hosts and rounds for variety, few enough to be simulated in seconds.
+TILE = {"sensors": 24, "dashboards": 4, "actuators": 2, "rounds": 30}
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """``dialects`` has one, or for ``mixed`` all that take part. Sizes are numbers of nodes; ``rounds`` is how often
-    each publisher publishes, about ``period_s`` apart."""
+    each publisher publishes, about ``period_s`` apart. ``repeated``: the run will be repeated for a large capture."""
 
     dialects: tuple[Dialect, ...]
     chance: Chance
@@ -35,6 +37,7 @@ class Setting:
     period_s: float = 1.0
     ipv6: bool = False
     broker_at: Endpoint | None = None
+    repeated: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("sensors", 1), ("dashboards", 0), ("actuators", 0), ("rounds", 1)):
@@ -78,12 +81,14 @@ class Script:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """``dialect`` is the one that a report's run is about; None: any. ``by_default`` are those that take part if
-    nobody names any."""
+    nobody names any. ``tile`` has the sizes of a run that is to be repeated; ``only_once`` says why it cannot be."""
 
     stage: Callable[[Setting], Script]
     about: str
     dialect: str | None = None
     by_default: tuple[str, ...] = ()
+    tile: Mapping[str, int] = field(default_factory=lambda: TILE)
+    only_once: str = ""
 
 
 def role(dialect: Dialect, candidates: tuple[str, ...]) -> str | None:

@@ -303,6 +303,19 @@ def test_times_beyond_the_format(tmp_path: Path) -> None:
     assert not (tmp_path / "bad").exists()
 
 
+@pytest.mark.parametrize("once", [True, False])
+def test_more_tiles_than_addresses(once: bool, tmp_path: Path) -> None:
+    segment = replace(t.segment_of(small()), once=once)
+    tiles = 65_536
+    write_bulk(segment, 2 * tiles, tmp_path / "good")
+    if once:
+        with pytest.raises(UsageError, match=f"there are addresses for {tiles}"):
+            write_bulk(segment, 2 * tiles + 1, tmp_path / "bad")
+        assert not (tmp_path / "bad").exists()
+    else:
+        write_bulk(segment, 2 * tiles + 1, tmp_path / "more")
+
+
 @pytest.mark.parametrize("options", [{"format": "erf"}, {"resolution": "ms"}])
 def test_formats_that_are_not_there(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):

