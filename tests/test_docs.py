@@ -81,7 +81,7 @@ def pages_of_commands() -> Iterator[object]:
             yield pytest.param(page, id=named(page), marks=marks)
 
 
-@pytest.mark.parametrize("page", pages_of_commands())
+@pytest.mark.parametrize("page", list(pages_of_commands()))
 def test_the_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
     if "tcpdump -i" in "".join(command_blocks(page)) and (os.geteuid() != 0 or shutil.which("tcpdump") is None):
         pytest.skip("only root may capture, with tcpdump")
