@@ -75,15 +75,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End with one line: how many passed, failed and were skipped, and why."""
+    """End with one line: how many passed, failed and were skipped, and why; the seed of the order."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and not hasattr(config, "workerinput") and reporter.stats:
-        print(closing_line(reporter.stats))
+        print(closing_line(reporter.stats, config.getoption("randomly_seed", None)))
 
 
-def closing_line(stats: Mapping[str, list[pytest.TestReport]]) -> str:
-    """For example `9,810 passed, 0 failed, 3 skipped (2: no Chromium; 1: needs root)`."""
+def closing_line(stats: Mapping[str, list[pytest.TestReport]], seed: int | None) -> str:
+    """For example `9,810 passed, 0 failed, 3 skipped (2: no Chromium; 1: needs root); order: --randomly-seed=7`."""
     passed, failed, skipped = len(stats.get("passed", [])), stats.get("failed", []), stats.get("skipped", [])
     line = f"{passed:,} passed, {len(failed) + len(stats.get('error', []))} failed, {len(skipped)} skipped"
     reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped if report.longrepr)  # type: ignore[index]
-    return f"{line} ({'; '.join(f'{count}: {why}' for why, count in reasons.most_common())})" if reasons else line
+    if reasons:
+        line += f" ({'; '.join(f'{count}: {why}' for why, count in reasons.most_common())})"
+    return line if seed is None else f"{line}; order: --randomly-seed={seed}"
