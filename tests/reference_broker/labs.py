@@ -23,4 +23,4 @@ def loopback_to_ourselves() -> Iterator[None]:
 
 def run_lab(topicshark: Command, scenario: str, capture: Path, *more: str) -> "subprocess.CompletedProcess[str]":
     with loopback_to_ourselves():
-        return topicshark("lab", scenario, "-o", str(capture), "--timeout", "60", *more)
+        return topicshark("lab", scenario, "-o", str(capture), "--timeout", "300", *more)
