@@ -8,12 +8,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from cli.main import exit_code_of
 
 REPO = Path(__file__).resolve().parent.parent
 # Java's second compiler pays off after minutes: without it a small Spark takes little more than half as long.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Hypothesis fails an example after 200 ms, and a test whose examples come slowly. A busy machine does both.
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Run = Callable[..., tuple[int, str, str]]
@@ -34,7 +38,7 @@ def topicshark() -> Command:
             text=True,
             cwd=REPO,
             env={name: value for name, value in variables.items() if value is not None},
-            timeout=120,
+            timeout=600,
             check=False,
         )
 
@@ -71,15 +75,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End with one line: how many passed, failed and were skipped, and why."""
+    """End with one line: how many passed, failed and were skipped, and why; the seed of the order."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and not hasattr(config, "workerinput") and reporter.stats:
-        print(closing_line(reporter.stats))
+        print(closing_line(reporter.stats, config.getoption("randomly_seed", None)))
 
 
-def closing_line(stats: Mapping[str, list[pytest.TestReport]]) -> str:
-    """For example `9,810 passed, 0 failed, 3 skipped (2: no Chromium; 1: needs root)`."""
+def closing_line(stats: Mapping[str, list[pytest.TestReport]], seed: int | None) -> str:
+    """For example `9,810 passed, 0 failed, 3 skipped (2: no Chromium; 1: needs root); order: --randomly-seed=7`."""
     passed, failed, skipped = len(stats.get("passed", [])), stats.get("failed", []), stats.get("skipped", [])
     line = f"{passed:,} passed, {len(failed) + len(stats.get('error', []))} failed, {len(skipped)} skipped"
     reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped if report.longrepr)  # type: ignore[index]
-    return f"{line} ({'; '.join(f'{count}: {why}' for why, count in reasons.most_common())})" if reasons else line
+    if reasons:
+        line += f" ({'; '.join(f'{count}: {why}' for why, count in reasons.most_common())})"
+    return line if seed is None else f"{line}; order: --randomly-seed={seed}"

@@ -8,9 +8,11 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 
@@ -22,11 +24,13 @@ from cli.main import COMMANDS
 from pcap_tools.capture import CaptureWriter
 from tests.conftest import REPO
 from tests.dissector.tshark import run_tshark
+from tests.reference_broker.labs import loopback_to_ourselves
 
 DOCS = [REPO / "README.md", REPO / "CONTRIBUTING.md", REPO / "CHANGELOG.md", *sorted((REPO / "docs").rglob("*.md"))]
 SETS_UP = ("README.md", "CONTRIBUTING.md")  # a whole machine: what `make test` on a fresh one does
 PROJECT = ("pcap_tools", "reference_broker", "generators", "spark_analysis", "cli", "tests", "pyproject.toml")
-STARTS_SPARK_OFTEN = ("docs/cluster.md", "docs/dataframes.md")  # one Java after the other: `make long`
+STARTS_SPARK = ("docs/cluster.md", "docs/dataframes.md", "docs/spark.md")  # `make long`; `make test` has docs/ingest.md
+PORT_OF_PAGES = "47123"  # pages name one port; another run of the tests may be at it
 OPERATOR = re.compile(r"[|&;<>()]+")
 OF_TOPICSHARK = ("--help", "--version", "--install-completion", "--show-completion")
 
@@ -46,14 +50,21 @@ def command_blocks(page: Path) -> list[str]:
 def run_commands(page: Path, folder: Path, **variables: str) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for block in command_blocks(page):
-        done = subprocess.run(
-            ["bash", "-euc", block],
-            cwd=folder,
-            env={**os.environ, "PATH": path, **variables},
-            capture_output=True,
-            text=True,
-        )
+        with loopback_to_ourselves() if "topicshark lab" in block else nullcontext():
+            done = subprocess.run(
+                ["bash", "-euc", block.replace(PORT_OF_PAGES, str(free_port()))],
+                cwd=folder,
+                env={**os.environ, "PATH": path, **variables},
+                capture_output=True,
+                text=True,
+            )
         assert done.returncode == 0, f"{block}\n{done.stdout[-3000:]}\n{done.stderr}"
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
 
 
 def copy_examples(folder: Path) -> None:
@@ -77,11 +88,11 @@ def test_the_python_of_a_page_runs_and_prints_what_its_comments_say(page: Path, 
 def pages_of_commands() -> Iterator[object]:
     for page in DOCS:
         if command_blocks(page) and not blocks(page, "diff"):
-            marks = pytest.mark.long if named(page) in STARTS_SPARK_OFTEN else ()
+            marks = pytest.mark.long if named(page) in STARTS_SPARK else ()
             yield pytest.param(page, id=named(page), marks=marks)
 
 
-@pytest.mark.parametrize("page", pages_of_commands())
+@pytest.mark.parametrize("page", list(pages_of_commands()))
 def test_the_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
     if "tcpdump -i" in "".join(command_blocks(page)) and (os.geteuid() != 0 or shutil.which("tcpdump") is None):
         pytest.skip("only root may capture, with tcpdump")

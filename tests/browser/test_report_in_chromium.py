@@ -43,7 +43,7 @@ NAMES = ("findings", "hostile")
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as tool:
-        found = tool.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        found = tool.chromium.launch(executable_path=CHROMIUM, args=QUIET, timeout=0)  # pytest ends a hang
         yield found
         found.close()
 
@@ -76,6 +76,7 @@ def opened(
     browser: Any, file: Path, width: int = 1280, scheme: str = "light", media: str = "screen"
 ) -> Iterator[Opened]:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context.set_default_timeout(0)
     page = context.new_page()
     page.emulate_media(media=media, color_scheme=scheme)
     page.add_init_script(LISTEN)

@@ -20,7 +20,6 @@ from .strategies import NAMES, codec_of, datagrams, messages
 every_dialect = pytest.mark.parametrize("name", NAMES)
 some = settings(
     max_examples=40,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pcap_tools.columnar.decoder import Decoder
@@ -35,7 +35,6 @@ PIECES = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=8).map(b"".join), max_size=8))
 @example([b"\xe2\x82", b"\xe2\x82A", b"\xc0\x80", b"\xf0\x80\x80\x80", b"a" * 31 + b"\xc2\xb0", b"\\" * 40])
 def test_any_bytes_are_escaped_as_escape_does(payloads: list[bytes]) -> None:
@@ -53,7 +52,6 @@ def test_every_pair_of_bytes_is_escaped_as_escape_does() -> None:
     assert shown(pairs) == [escape(pair) for pair in pairs]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 0xFFFF), min_size=1, max_size=50))
 def test_numbers_are_shown_in_decimal(numbers: list[int]) -> None:
     batch = batch_of([b"\x09\x0c\x00" + number.to_bytes(2, "big") + b"\x00\x01hi" for number in numbers])

@@ -374,7 +374,7 @@ TEXTS = [builtin_text(name) for name in builtin_names()]
 TEXTS += [(DIALECTS / f"{name}.toml").read_text(encoding="utf-8") for name in own_dialect_names()]
 WORDS = sorted({word for text in TEXTS for word in text.replace(",", " ").split()})
 HUGE = "0x" + "f" * 6000  # TOML may hold it, but Python does not print it
-some = settings(max_examples=150, deadline=None, derandomize=True)
+some = settings(max_examples=150, derandomize=True)
 
 
 @st.composite

@@ -153,7 +153,7 @@ points: st.SearchStrategy[dict[str, Any]] = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     place=points,
     mtu=st.sampled_from([1280, 1500, 9000]),

@@ -23,6 +23,7 @@ from tests.conftest import REPO
 from tests.generators.digests import digest
 from tests.generators.plays import ALL_DIALECTS, SMALL, named
 
+pytestmark = pytest.mark.xdist_group("determinism")  # in one process `elsewhere` is asked once
 COMMITTED = Path(__file__).with_name("digests.toml")
 HEAD = "# sha256 of capture and truth of each scenario with nothing chosen. How to renew: test_determinism.py\n"
 
@@ -32,7 +33,7 @@ def elsewhere() -> dict[str, str]:
     """The digests that another process finds, with other hashes, in another place and language."""
     variables = {**os.environ, "PYTHONHASHSEED": "4711", "TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONPATH": str(REPO)}
     command = [sys.executable, "-m", "tests.generators.digests"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=REPO, env=variables, timeout=250, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPO, env=variables, check=True)
     found: dict[str, str] = json.loads(done.stdout)
     if os.environ.get("TOPICSHARK_REFRESH_DIGESTS"):
         COMMITTED.write_text(HEAD + "".join(f'{name} = "{value}"\n' for name, value in found.items()))

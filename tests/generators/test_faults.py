@@ -106,6 +106,7 @@ CASES: dict[str, Case] = {
 }
 TURNS = [name for name, fault in CATALOGUE.items() if not fault.is_condition]
 RUNS = [(name, dialect) for name, case in CASES.items() for dialect in case.dialects]
+pytestmark = pytest.mark.xdist_group("faults")  # in one process each run is generated once
 EACH_RUN = pytest.mark.parametrize(("name", "dialect"), RUNS, ids=[f"{name}-{Path(on).stem}" for name, on in RUNS])
 
 

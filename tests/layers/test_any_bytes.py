@@ -23,7 +23,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("dialect", ALL_DIALECTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(datagram=st.binary(min_size=1, max_size=80) | damaged().filter(bool))
 def test_any_bytes_are_read_and_come_back(dialect: str, datagram: bytes) -> None:
     layers = layers_of(dialect)

@@ -19,9 +19,8 @@ from reference_broker import mqttsn as mqttsn_broker
 from reference_broker import retained as retained_messages
 from reference_broker.limits import SECOND
 from reference_broker.loops import MAX_PASSES
+from tests.steps import steps_of
 from tests.vectors import dialect_of
-
-from .steps import steps_of
 
 VICTIM, ATTACKER, CLIENT = ("198.51.100.7", 40_000), ("203.0.113.9", 40_001), ("192.0.2.5", 40_002)
 PUBACK, SUBACK = b"\x02", b"\x04"

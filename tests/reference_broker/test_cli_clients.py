@@ -90,7 +90,7 @@ def test_one_publishes_and_another_prints_it(
 ) -> None:
     with (
         broker(dialect) as to,
-        started("subscribe", text, "--dialect", dialect, "--to", to, "--count", "1", "--timeout", "60") as listener,
+        started("subscribe", text, "--dialect", dialect, "--to", to, "--count", "1", "--timeout", "300") as listener,
     ):
         until(listener, "acknowledged: SUB" if dialect != "rolebyte" else "acknowledged: DASHBOARD_SUBSCRIBE")
         answer = topicshark("publish", topic, "ON", "--dialect", dialect, "--to", to)
@@ -104,7 +104,7 @@ def test_one_publishes_and_another_prints_it(
 def test_ipv6_and_retained_messages_and_unsubscribing(topicshark: Command) -> None:
     with broker("colon", "::1") as to:
         assert topicshark("publish", "home/fan", "ON", "--retain", "--to", to).returncode == 0
-        answer = topicshark("subscribe", "home/*", "--count", "1", "--timeout", "60", "--unsubscribe", "--to", to)
+        answer = topicshark("subscribe", "home/*", "--count", "1", "--timeout", "300", "--unsubscribe", "--to", to)
         assert (answer.returncode, answer.stdout) == (0, "home/fan: ON\n")
         assert "acknowledged: UNSUBSCRIBE home/*" in answer.stderr
 
@@ -140,7 +140,7 @@ def test_a_dialect_without_acknowledgements_says_so(topicshark: Command) -> None
 
 
 def test_hostile_text_is_escaped(topicshark: Command) -> None:
-    with broker("colon") as to, started("subscribe", "*", "--to", to, "--count", "1", "--timeout", "60") as listener:
+    with broker("colon") as to, started("subscribe", "*", "--to", to, "--count", "1", "--timeout", "300") as listener:
         until(listener, "acknowledged")
         topicshark("publish", "t", "\x1b[31mred\u202e", "--to", to)
         assert until(listener, "t: ") == "t: \\x1b[31mred\\xe2\\x80\\xae"

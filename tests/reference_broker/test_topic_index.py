@@ -13,7 +13,7 @@ from pcap_tools.dialect.spec import TopicsSpec
 from pcap_tools.errors import TopicsharkError
 from reference_broker.topic_index import LevelIndex, RunIndex, index_for
 from tests.reference_broker.naive_matcher import level_matches, run_matches
-from tests.reference_broker.steps import steps_of
+from tests.steps import steps_of
 
 STAR = {b"*": "any-run"}
 LEVELS = {b"+": "one-level", b"#": "rest-levels", b"**": "any-levels"}

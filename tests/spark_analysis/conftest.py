@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -12,5 +13,7 @@ from spark_analysis.spark_session import open_session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    interrupt = signal.getsignal(signal.SIGINT)
     with open_session("local[2,4]") as session:
+        signal.signal(signal.SIGINT, interrupt)  # PySpark's own would stay for the tests that follow
         yield session
