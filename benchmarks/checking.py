@@ -19,9 +19,10 @@ from typing import Any
 
 from benchmarks.hot_captures import SHAPES, write_capture
 from benchmarks.rates import make_capture, measure, numbers
-from spark_analysis.check import Options, judge
+from spark_analysis.check import judge
 from spark_analysis.checker.ingested import find_sources
-from spark_analysis.engines import tasks_of
+from spark_analysis.engines import SparkEngine
+from spark_analysis.pipeline import Options
 from spark_analysis.planning import wanted_dialects
 from spark_analysis.spark_session import open_session
 
@@ -34,8 +35,11 @@ def check_seconds(spark: Any, capture: Path) -> tuple[float, int]:
     options = Options(wanted_dialects(["colon"]), summaries=False)
 
     start = time.perf_counter()
-    result = judge(find_sources([str(capture)]), options, False, tasks_of(spark))
-    return time.perf_counter() - start, sum(session.datagrams for session in result.sessions)
+    engine = SparkEngine(spark)
+    result = judge(find_sources([str(capture)]), options, False, engine)
+    taken = time.perf_counter() - start
+    engine.release()
+    return taken, sum(session.datagrams for session in result.sessions)
 
 
 def main() -> None:

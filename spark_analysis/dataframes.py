@@ -33,11 +33,11 @@ from .part_reading import plain_errors
 from .pipeline import ROW_TABLES, Options, Results, analyse_sessions
 from .planning import wanted_dialects
 from .schemas import DELIVERIES, ENDPOINTS, EVIDENCE, EXCHANGES, FINDINGS, SUBSCRIPTIONS, VERDICTS
-from .source_options import SOURCE_COLUMNS, arrow_schema
+from .source_options import ALL_SOURCE_COLUMNS, arrow_schema
 
 # The columns of each table, in the order of the pipeline.
 SCHEMAS: dict[str, pa.Schema] = {
-    "messages": arrow_schema(SOURCE_COLUMNS),
+    "messages": arrow_schema(ALL_SOURCE_COLUMNS),
     "endpoints": ENDPOINTS,
     "subscriptions": SUBSCRIPTIONS,
     "deliveries": DELIVERIES,
@@ -228,6 +228,7 @@ def _messages(
     tables = [_ingested(spark, folder, dialects) for folder in sources.folders]
     if sources.captures:
         reader = spark.read.format("topicshark").option("merge", str(merge).lower())
+        reader = reader.option("columns", ",".join(ALL_SOURCE_COLUMNS))
         reader = reader.option("dialect", ",".join(names)) if names else reader
         tables.insert(0, reader.load(list(sources.captures)))
     return reduce(DataFrame.unionByName, tables)
@@ -240,5 +241,5 @@ def _ingested(spark: SparkSession, folder: Folder, dialects: Dialects) -> DataFr
     if not files:
         return spark.createDataFrame([], schema)
     rows = spark.read.schema(schema).option("basePath", str(folder.messages)).parquet(*files)
-    rows = rows.select(*SOURCE_COLUMNS)
+    rows = rows.select(*ALL_SOURCE_COLUMNS)
     return rows.where(rows.dialect.isin([one.name for one in dialects.wanted])) if dialects.named else rows

@@ -156,8 +156,11 @@ class SparkEngine:
     def collect(self, rows: DataFrame, kinds: Sequence[str], label: str) -> list[Packed]:
         from pyspark.sql import functions as f
 
+        from .task_rows import run_job
+
+        wanted = rows.where(f.col("kind").isin(list(kinds)))
         with self._stage(label) if self._stage else nullcontext():
-            found = rows.where(f.col("kind").isin(list(kinds))).toArrow()
+            found = run_job(self.spark, wanted.toArrow, label)
         return [Packed(*row) for row in zip(*(column.to_pylist() for column in found.columns), strict=True)]
 
     def release(self) -> None:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pcap_tools.columnar.schema import COLUMNS, MESSAGES
+from pcap_tools.columnar.schema import ALL_COLUMNS, ALL_MESSAGES, COLUMNS
 from pcap_tools.dialect import Dialect, builtin_names, load_dialect
 from pcap_tools.errors import UsageError
 
 # `session` stands first: it is what an analysis groups by.
 SOURCE_COLUMNS = ("session", *COLUMNS)
+# With those that rules need besides; they are decoded only if asked for.
+ALL_SOURCE_COLUMNS = ("session", *ALL_COLUMNS)
 SPLIT_MB = 128
 SETTLE_SECONDS = 10.0
 # Those of Spark itself, which come along with ours.
@@ -70,8 +72,8 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
 def check_columns(names: Sequence[str]) -> tuple[str, ...]:
     """The names, if they are columns of the source and each is there once."""
     for place, name in enumerate(names):
-        if name not in SOURCE_COLUMNS:
-            raise UsageError(f"topicshark has no column {name!r}; there are: {', '.join(SOURCE_COLUMNS)}")
+        if name not in ALL_SOURCE_COLUMNS:
+            raise UsageError(f"topicshark has no column {name!r}; there are: {', '.join(ALL_SOURCE_COLUMNS)}")
         if name in names[:place]:
             raise UsageError(f"the column {name!r} is asked for twice")
     return tuple(names)
@@ -79,7 +81,7 @@ def check_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 def arrow_schema(columns: Sequence[str]) -> pa.Schema:
     """Of these columns of the source, in this order."""
-    return pa.schema([("session", pa.string()) if name == "session" else MESSAGES.field(name) for name in columns])
+    return pa.schema([("session", pa.string()) if name == "session" else ALL_MESSAGES.field(name) for name in columns])
 
 
 def _sources(options: Mapping[str, str]) -> tuple[str, ...]:

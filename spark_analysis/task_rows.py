@@ -58,19 +58,30 @@ def run_rows(
         },
         _ITEMS,
     )
+    task = _task(type(items[0]), function)
+    told = run_job(spark, lambda: _collect(spark, task, rows, len(tasks)), label)
+    by_place = {place: from_json(gives, text) for place, text in told}
+    return [by_place[place] for place in range(len(items))]
+
+
+def run_job(spark: SparkSession, job: Callable[[], Result], label: str) -> Result:
+    """Run what makes Spark work, so that Ctrl-C ends it, and an error of Spark's becomes a sentence."""
     tag = f"topicshark-{uuid4().hex}"
+
+    def tagged() -> Result:
+        spark.addTag(tag)  # for the jobs of this thread
+        return job()
+
     # In a thread of its own: Ctrl-C comes to the main one, and breaks no call to Spark.
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_collect, spark, _task(type(items[0]), function), rows, len(tasks), tag)
+        running = pool.submit(tagged)
         try:
-            told = _result(running, label)
+            return _result(running, label)
         except BaseException:
             while not running.done():  # a job that Spark does not know yet cannot be ended yet
                 spark.interruptTag(tag)
                 wait([running], timeout=_AGAIN_S)
             raise
-    by_place = {place: from_json(gives, text) for place, text in told}
-    return [by_place[place] for place in range(len(items))]
 
 
 def packed(items: Sequence[Item], sizes: Sequence[int], limit: int) -> list[list[Item]]:
@@ -86,15 +97,14 @@ def packed(items: Sequence[Item], sizes: Sequence[int], limit: int) -> list[list
     return tasks
 
 
-def _result(running: Future[Told], label: str) -> Told:
+def _result(running: Future[Result], label: str) -> Result:
     try:
         return running.result()
     except Exception as error:  # Spark's own, or that of the bridge to Java, which only classic sessions have
         raise TopicsharkError(f"Spark could not {label}: {cause(error)}") from error
 
 
-def _collect(spark: SparkSession, task: Task, rows: pa.Table, tasks: int, tag: str) -> Told:
-    spark.addTag(tag)  # for the jobs of this thread
+def _collect(spark: SparkSession, task: Task, rows: pa.Table, tasks: int) -> Told:
     told = spark.createDataFrame(rows).repartitionById(tasks, "task").mapInArrow(task, _DDL).toArrow()
     return list(zip(told["place"].to_pylist(), told["result"].to_pylist(), strict=True))
 

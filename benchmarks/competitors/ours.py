@@ -137,11 +137,11 @@ def data_source(spark: SparkSession, capture: Path) -> int:
 def on_spark(job: Job, captures: list[Path], cores: int) -> list[Measured]:
     """The start is that of Spark, of a worker for each core, and of a first small job."""
     from spark_analysis.spark_session import open_session
-    from spark_analysis.spark_tasks import run_tasks
+    from spark_analysis.task_rows import run_rows
 
     began = time.perf_counter()
     with open_session(f"local[{cores}]") as spark:
-        run_tasks(spark, _start_worker, range(cores), "start workers")
+        run_rows(spark, int, _start_worker, [[number] for number in range(cores)], "start workers")
         job(spark, captures[0])
         start = time.perf_counter() - began
         found = []
@@ -155,11 +155,12 @@ def on_spark(job: Job, captures: list[Path], cores: int) -> list[Measured]:
     return found
 
 
-def _start_worker(number: int) -> None:
+def _start_worker(number: int) -> int:
     """Loads what tasks need, and stays until the other workers have their task too."""
     import spark_analysis.split_decoding  # noqa: F401
 
     time.sleep(START_SECONDS)
+    return number
 
 
 def _forget_index(capture: Path) -> None:

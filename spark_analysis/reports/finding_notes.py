@@ -1,4 +1,4 @@
-"""Notes beside a finding's sentence: whom it is about, why it is not certain, and which other datagrams belong to it."""
+"""Notes beside a finding's sentence: whom it is about, why it is not certain, which other datagrams belong to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def whose(finding: Finding, width: int = sys.maxsize) -> str:
-    """Topic and client where the sentence does not name them, in as many characters each: `` [home/x, 10.0.0.2:50000]``."""
+    """Topic and client unless the sentence names them, in as many characters each: `` [home/x, 10.0.0.2:50000]``."""
     text = shown(finding.text)
     about = [shown(name) for name in (finding.topic, finding.client) if name and shown(name) not in text]
     return f" [{', '.join(shorten(name, width) for name in about)}]" if about else ""

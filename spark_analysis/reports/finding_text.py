@@ -165,7 +165,8 @@ _SENTENCES: dict[str, Callable[[Told], str]] = {
     "R-ALTERED-RETAIN": lambda one: f"{one.detail['message']} is sent again with another retain flag",
     "D-MISSING": _missing,
     "D-LATE": lambda one: (
-        f"{quote(one.detail.get('seen'))} comes to {one.client} {duration(one.detail['after_ns'])} after it was published"
+        f"{quote(one.detail.get('seen'))} comes to {one.client} "
+        f"{duration(one.detail['after_ns'])} after it was published"
     ),
     "D-REORDERED": lambda one: (
         f"a later message of {quote(one.detail.get('seen'))} comes to {one.client} before this one"

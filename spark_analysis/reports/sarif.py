@@ -75,8 +75,7 @@ def _result(finding: Finding, session: SessionResult, places: dict[str, int]) ->
         "message": {"text": f"Frame {finding.frame}: {shown(finding.text)}"},
         "locations": [_location(finding.capture, finding.frame)],
         "relatedLocations": [
-            _location(place.capture, place.frame) | {"id": number}
-            for number, place in enumerate(finding.related, start=1)
+            _location(*place) | {"id": number} for number, place in enumerate(finding.related, start=1)
         ],
         "partialFingerprints": {"topicsharkFinding/v1": finding.id},
         "properties": {name: value for name, value in about.items() if value is not None}

@@ -22,8 +22,8 @@ from pcap_tools import Codec, load_dialect
 from pcap_tools.capture import CaptureWriter
 from pcap_tools.columnar.splits import plan_splits
 from spark_analysis import check as checking
+from spark_analysis import pipeline
 from spark_analysis.check import check
-from spark_analysis.checker import session_jobs
 from spark_analysis.checker.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
 from spark_analysis.planning import wanted_dialects
 from tests.capture.packets import T0, cooked1, ethernet, ipv4, udp
@@ -153,13 +153,17 @@ def judged(folder: Path, lines: str, talk: Talk | None = None, brokers: Sequence
     return Judged(check([str(path)], dialects=dialects, brokers=brokers, engine="local"))
 
 
-def cut(patch: pytest.MonkeyPatch, paths: Sequence[Path], parts: int) -> None:
-    """From now on captures of about this size are judged in so many parts: a little more than this or less."""
+ROWS_OF_A_BUCKET = 20
+
+
+def cut(patch: pytest.MonkeyPatch, paths: Sequence[Path], units: int) -> None:
+    """From now on captures of about this size are read in so many units, a few more or less, and judged in buckets of
+    some 20 rows."""
     size = sum(path.stat().st_size for path in paths) // len(paths)
-    patch.setattr(checking, "PART_BYTES", size // parts)
-    patch.setattr(session_jobs, "DENSE_ROWS", 0)
-    counts = [len(plan_splits(str(path), size // parts).splits) for path in paths]
-    assert sum(counts) >= 0.7 * parts * len(paths), counts
+    patch.setattr(checking, "UNIT_BYTES", size // units)
+    patch.setattr(pipeline, "BUCKET_ROWS", ROWS_OF_A_BUCKET)
+    counts = [len(plan_splits(str(path), size // units).splits) for path in paths]
+    assert sum(counts) >= 0.7 * units * len(paths), counts
 
 
 __all__ = ["CheckResult", "Judged", "SessionResult", "Talk", "check", "cut", "judged", "wanted_dialects"]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from pcap_tools import load_dialect
 from pcap_tools.columnar.schema import MESSAGES
-from spark_analysis.checker.brokers import choose_brokers
-from spark_analysis.checker.context import Context, Point
-from spark_analysis.checker.control import bindings_of, control_rows, subscriptions_of
-from spark_analysis.checker.events import COLUMNS, Col, events_of, with_parties
-from spark_analysis.checker.findings import FAIL, Findings
-from spark_analysis.checker.gathering import look
+from spark_analysis.checker.endpoints import Point, pairs_of
+from spark_analysis.checker.events import COLUMNS, events_of, rows_of
+from spark_analysis.checker.facts import SessionFacts, facts_of
+from spark_analysis.checker.findings import FAIL, Candidates, Settled
 from spark_analysis.checker.loop_rules import loop_findings
 from spark_analysis.checker.policy import Policy
+from spark_analysis.pipeline import whole_session
 
 READ = [name for name in COLUMNS if name in MESSAGES.names]
 MILLISECOND, SECOND = 1_000_000, 1_000_000_000
@@ -24,26 +25,31 @@ BROKER, DASHBOARD, SENSOR = ("10.0.0.1", 50001), ("10.0.0.2", 50002), ("10.0.0.3
 ROOM, ORDERS = "temperature/room1", "temperature/room1Instructions"
 
 
-def judged(batches: Sequence[pa.RecordBatch]) -> Findings:
-    """What the two rules find in a capture of rolebyte."""
+@dataclass(frozen=True)
+class Found:
+    """``rows`` of ``schemas.FINDINGS``; ``checked`` counts occasions by rule."""
+
+    facts: SessionFacts
+    checked: Counter[str]
+    rows: list[dict[str, Any]]
+
+
+def judged(batches: Sequence[pa.RecordBatch]) -> Found:
+    """What the two rules find in a capture of rolebyte that was taken at the broker."""
     policy = Policy(load_dialect("rolebyte"))
-    events = events_of(batches, policy, ["run.pcap"])
-    brokers = choose_brokers(look(list(batches), policy).pairs, policy)
-    events = with_parties(events, brokers.endpoints, brokers.hosts)
-    control = control_rows(events)
-    begin, end = (int(events[Col.TIME][at]) for at in (0, -1))
-    known = subscriptions_of(control, policy), bindings_of(control, policy)
-    context = Context(policy, brokers, Point.BROKER, begin, end, (begin, end + 1), *known)
-    findings = Findings(events, context, "run")
-    loop_findings(events, context, findings)
-    return findings
+    table, captures = rows_of(batches, "rolebyte"), ("run.pcap",)
+    facts = facts_of("run", captures, policy, pairs_of(table, policy, 0), ())
+    events, facts = whole_session(events_of(table, policy, captures), replace(facts, point=Point.BROKER))
+    candidates = Candidates(events, facts)
+    evidence = loop_findings(events, facts, candidates)
+    return Found(facts, candidates.checked, Settled(evidence).rows(candidates.table(), facts).to_pylist())
 
 
-def told(findings: Findings, verdict: str = FAIL) -> list[tuple[str, int, list[int]]]:
+def told(found: Found, state: str = FAIL) -> list[tuple[str, int, list[int]]]:
     """Rule, frame and related frames of each finding, by frame."""
-    rows = findings.table().to_pylist()
-    found = [(row["rule"], row["frame"], row["related"]) for row in rows if row["verdict"] == verdict]
-    return sorted(found, key=lambda one: one[1])
+    rows = [row for row in found.rows if row["state"] == state]
+    frames = [(row["rule"], row["frame"], [place["frame"] for place in row["related"]]) for row in rows]
+    return sorted(frames, key=lambda one: one[1])
 
 
 class Talk:
@@ -81,7 +87,7 @@ class Talk:
             self.say(BROKER, DASHBOARD, "ACK")
         return frame
 
-    def findings(self, quiet_ms: int = 5000) -> Findings:
+    def findings(self, quiet_ms: int = 5000) -> Found:
         """After some time in which nothing is said of the loop."""
         self.say(SENSOR, BROKER, "SENSOR_PUBLISH", "elsewhere", "2", after_ms=quiet_ms)
         schema = pa.schema([MESSAGES.field(name) for name in READ])

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_analysis.ack_timing import TimingSummary
-from spark_analysis.checker.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
+from spark_analysis.checker.verdicts import CheckResult, Finding, Place, RuleVerdict, SessionResult
 from spark_analysis.fanout import FanoutSummary
 from spark_analysis.schemas import DELIVERIES, EXCHANGES, PUBLISHES
 
@@ -16,15 +16,25 @@ HOSTILE = 'a\x1b[31m\x00\n]]><x a="1">&amp;\u202e\ufffe\udcff\u2028\\'
 
 
 def finding(rule: str = "A-MISSING", frame: int = 123, **more: Any) -> Finding:
+    """``related`` takes frames of the finding's own capture, or places."""
     told: dict[str, Any] = {
+        "id": f"{frame:016x}",
         "level": "error",
         "verdict": "fail",
         "capture": CAPTURE,
         "time_ns": 1_000 * frame,
         "related": (130, 140),
+        "client": "10.0.0.2:50000",
+        "topic": "home/x",
+        "detail": {},
     }
-    told |= {"client": "10.0.0.2:50000", "topic": "home/x", "text": "PUBLISH home/x is never acknowledged"}
-    return Finding(rule=rule, frame=frame, **(told | more))
+    told |= more
+    told["related"] = tuple(Place(told["capture"], one) if isinstance(one, int) else one for one in told["related"])
+    told["detail"] = {"message": "PUBLISH home/x", "count": 1, "filter": "home/*", **_TIMES, **told["detail"]}
+    return Finding(rule=rule, frame=frame, **told)
+
+
+_TIMES = {"after_ns": 2_000_000, "limit_ns": 5_000_000_000}
 
 
 def session(*findings: Finding, **more: Any) -> SessionResult:
@@ -62,11 +72,22 @@ def result(*sessions: SessionResult, **more: Any) -> CheckResult:
 
 
 def hostile_result() -> CheckResult:
-    found = finding(text=HOSTILE, topic=HOSTILE, client=HOSTILE, capture=f"/{HOSTILE}.pcap")
-    named = session(found, name=HOSTILE, captures=[f"/{HOSTILE}.pcap"], brokers=[HOSTILE])
+    elsewhere = Place(f"/other {HOSTILE}.pcap", 7)
+    texts = {"detail": {"message": HOSTILE, "filter": HOSTILE}, "reason": HOSTILE, "cause": HOSTILE}
+    texts |= {"topic": HOSTILE, "client": HOSTILE, "capture": f"/{HOSTILE}.pcap"}
+    found = [finding(related=(130, elsewhere), **texts)]
+    found.append(finding("D-MISSING", 124, related=(elsewhere,), verdict="inconclusive", **texts))
+    named = session(*found, name=HOSTILE, captures=[f"/{HOSTILE}.pcap"], brokers=[HOSTILE])
     named.facts = {"point": HOSTILE, "evidence": [HOSTILE], "notes": [HOSTILE]}
     exchange = dict.fromkeys(EXCHANGES.names) | {"client": HOSTILE.replace("\udcff", ""), "message": "PUBLISH"}
-    exchange |= {"asks": "client", "time_ns": 1, "sends": 1, "ack_frame": 2, "rtt_ns": 5, "quality": "exact"}
+    exchange |= {
+        "asks": "client",
+        "time_ns": 1,
+        "sends": 1,
+        "ack": {"capture": "c", "frame": 2},
+        "rtt_ns": 5,
+        "quality": "exact",
+    }
     named.timing = TimingSummary.of(pa.Table.from_pylist([exchange], EXCHANGES))
     topics = pa.table([[HOSTILE.replace("\udcff", "")], [3]], schema=PUBLISHES)
     named.fanout = FanoutSummary.of(DELIVERIES.empty_table(), topics)

@@ -15,13 +15,15 @@ from benchmarks.accuracy.judging import Outcome, Tally, hold_against, run
 from benchmarks.accuracy.page import Results, page
 from benchmarks.accuracy.pipelined import measure
 from benchmarks.accuracy.reasons import reason_of
-from spark_analysis.checker.verdicts import Finding
+from spark_analysis.checker.verdicts import Finding, Place
 
 OWN = "tests/dialects/nestedack.toml"
 
 
 def finding(rule: str, verdict: str, frame: int, *related: int, level: str = "error") -> Finding:
-    return Finding(rule, level, verdict, "run.pcap", frame, 0, related, None, None, "said")
+    places = tuple(Place("run.pcap", one) for one in related)
+    detail = {"message": "PUBLISH", "count": 1, "filter": "x", "after_ns": 1, "limit_ns": 2}
+    return Finding("0", rule, level, verdict, "run.pcap", frame, 0, places, None, None, detail)
 
 
 def fault(rule: str, *frames: int, shown: bool = True) -> dict[str, Any]:

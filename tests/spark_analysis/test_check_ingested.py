@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from spark_analysis.checker.pieces import read_piece
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -18,9 +19,8 @@ from generators.generate import Order, generate
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis.check import check
 from spark_analysis.checker.ingested import find_sources
-from spark_analysis.checker.pieces import read_piece
-from spark_analysis.checker.verdicts import SessionResult
 from spark_analysis.checker.session_plans import plan_sources
+from spark_analysis.checker.verdicts import SessionResult
 from spark_analysis.ingest import ingest
 from spark_analysis.manifest import load_manifest
 from spark_analysis.planning import wanted_dialects

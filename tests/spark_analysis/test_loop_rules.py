@@ -13,8 +13,8 @@ from generators.generate import Made, Order, generate
 from pcap_tools import load_dialect
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.reading import read_file
-from spark_analysis.checker.findings import INCONCLUSIVE, Findings
-from tests.spark_analysis.loop_talk import BROKER, DASHBOARD, READ, SECOND, Talk, judged, told
+from spark_analysis.checker.findings import INCONCLUSIVE
+from tests.spark_analysis.loop_talk import BROKER, DASHBOARD, READ, SECOND, Found, Talk, judged, told
 
 LOOP, WRONG = "X-LOOP", "X-WRONG-INSTRUCTION"
 
@@ -215,7 +215,7 @@ def made(
     )
 
 
-def checked(one: Made) -> Findings:
+def checked(one: Made) -> Found:
     file = BytesIO()
     write(one.capture, file)
     file.seek(0)
@@ -234,8 +234,8 @@ def test_what_is_found_is_what_was_done(fault: str, rule: str, seed: int, at: st
     failed, unsure = told(findings), told(findings, INCONCLUSIVE)
     assert len(failed) >= 3
     assert [(name, frame) for name, frame, _ in [*failed, *unsure]] == [(rule, frame) for frame in labelled]
-    end = findings.context.end
-    times = {row["frame"]: row["time_ns"] for row in findings.table().to_pylist()}
+    end = findings.facts.end
+    times = {row["frame"]: row["time_ns"] for row in findings.rows}
     assert all(times[frame] > end - SECOND for _, frame, _ in unsure)
 
 

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from spark_analysis.checker.verdicts import Place
 from spark_analysis.reports.notebook import FindingTable
 from tests.spark_analysis.made_results import HOSTILE, finding, hostile_result, result, session
 
@@ -46,7 +47,7 @@ def test_a_finding_tells_all_that_is_known_of_it() -> None:
         *("verdict", "fail"),
         *("capture", "run 1.pcap"),
         *("frame", "12345"),
-        *("related", "130, 140"),
+        *("related", "frames 130, 140"),
         *("client", "10.0.0.2:50000"),
         *("topic", "home/x"),
         *("what is wrong", "PUBLISH home/x is never acknowledged"),
@@ -88,7 +89,8 @@ def test_folders_of_the_machine_are_not_told() -> None:
 
 @pytest.mark.parametrize("text", [MARKUP, HOSTILE, "x" * 10_000])
 def test_hostile_text_stays_text(text: str) -> None:
-    found = finding(rule=text, text=text, topic=text, client=text, capture=f"/{text}.pcap")
+    texts = {"detail": {"message": text}, "reason": text, "topic": text, "client": text, "capture": f"/{text}.pcap"}
+    found = finding(rule=text, verdict="inconclusive", related=(1, Place(f"/x{text}", 2)), **texts)
     named = session(found, name=text, captures=[f"/{text}.pcap"], brokers=[text])
     for thing in (found, named, result(named, named), result(named, partial=[text], failed={text: text})):
         page = shown(thing)

@@ -14,7 +14,7 @@ from pcap_tools.columnar.decoder import Decoder
 from spark_analysis import nearby
 from spark_analysis.check import check
 from spark_analysis.checker.ingested import find_sources
-from spark_analysis.checker.verdicts import Finding
+from spark_analysis.checker.verdicts import Finding, Place
 from spark_analysis.ingest import ingest
 from spark_analysis.nearby import Row, frames_near
 from spark_analysis.planning import wanted_dialects
@@ -84,8 +84,8 @@ def test_of_a_long_capture_only_the_splits_and_batches_that_hold_them_are_decode
     monkeypatch.setattr(nearby, "_BATCH_ROWS", 50)
     monkeypatch.setattr(nearby, "NEAR_FRAMES", 100)
     in_splits = near(long, *findings)
-    assert [set(frames(rows)) & {one.frame, *one.related} for rows, one in zip(in_splits, findings, strict=True)] == [
-        {one.frame, *one.related} for one in findings
+    assert [set(frames(rows)) & set(one.frames) for rows, one in zip(in_splits, findings, strict=True)] == [
+        set(one.frames) for one in findings
     ]
     assert 0 < decoded < total / 2
 
@@ -105,6 +105,18 @@ def test_an_ingested_folder_gives_the_same_rows_as_its_capture(long: Path, tmp_p
     ingest(spark, [str(long)], str(tmp_path / "run"), COLON, split_bytes=200_000)
     findings = spread(long)
     assert near(tmp_path / "run", *findings) == near(long, *findings)
+
+
+def test_frames_in_another_capture_of_the_session_are_read_there(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.pcap", tmp_path / "two.pcap"
+    path = findings_capture(tmp_path)
+    one.write_bytes(path.read_bytes())
+    two.write_bytes(path.read_bytes())
+    found = finding(capture=str(one), frame=5, related=(6, Place(str(two), 9)), client=None, topic=None, time_ns=0)
+    (rows,) = frames_near(find_sources([str(one), str(two)]), COLON, [found], [BROKER])
+    places = [(Path(row["capture"]).name, row["frame"]) for row in rows]
+    assert [place for place in places if place[0] == "two.pcap"] == [("two.pcap", 9)]
+    assert {("one.pcap", 5), ("one.pcap", 6)} <= set(places)
 
 
 def test_a_capture_that_is_gone_gives_nothing(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_building_by_the_truth_of_who_made_it(
     names = roles_of(str(capture), ALL)
     assert {address: name.rstrip("-0123456789") for address, name in names.items()} == expected
     assert len(set(names.values())) == len(names)
-    monkeypatch.setattr(roles, "PIECE_BYTES", 4096)
+    monkeypatch.setattr(roles, "UNIT_BYTES", 4096)
     assert len(plan_splits(str(capture), 4096).splits) > 3
     assert roles_of(str(capture), ALL) == names
 
