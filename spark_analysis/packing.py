@@ -49,18 +49,22 @@ def joined(parts: Iterable[bytes], schema: pa.Schema | None = None) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default").unify_dictionaries().combine_chunks()
 
 
-def split_rows(table: pa.Table, bucket: NDArray[np.int64], count: int) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each bucket in their order, packed as narrow as they go."""
-    if count == 1:
-        if len(table):
-            yield 0, _narrow(table)
+def split_rows(
+    table: pa.Table, bucket: NDArray[np.int64], count: int, rows: NDArray[np.int64]
+) -> Iterator[tuple[int, pa.Table]]:
+    """Of these rows those of each bucket, in their order, as narrow as they go; ``bucket`` is that of every row."""
+    if not len(rows):
         return
-    order = np.argsort(bucket.astype(np.int16) if count < 1 << 15 else bucket, kind="stable")
-    edges = np.searchsorted(bucket[order], np.arange(count + 1))
+    if count == 1:
+        yield 0, _narrow(table if len(rows) == len(table) else table.take(pa.array(rows)))
+        return
+    mine = bucket[rows].astype(np.int16 if count < 1 << 15 else np.int64)
+    order = np.argsort(mine, kind="stable")
+    edges = np.searchsorted(mine[order], np.arange(count + 1))
+    ordered = table.take(pa.array(rows[order])).combine_chunks()
     for number in range(count):
-        rows = order[edges[number] : edges[number + 1]]
-        if len(rows):
-            yield number, _narrow(table.take(pa.array(rows)))
+        if edges[number] < edges[number + 1]:
+            yield number, _narrow(ordered.slice(edges[number], edges[number + 1] - edges[number]))
 
 
 def _narrow(table: pa.Table) -> pa.Table:

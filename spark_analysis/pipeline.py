@@ -28,18 +28,29 @@ from .capture_parts import Dialects
 from .checker.ack_rules import ASTRAY
 from .checker.broker_activity import edges_of, join_units, runs_of, set_beside
 from .checker.control import CONTROL, control_and_acks, control_rows, subscription_rows, subscriptions_of
-from .checker.deliveries import Deliveries, topic_rows
+from .checker.deliveries import topic_rows
 from .checker.endpoints import Point, add_pairs, brokers_of, pairs_of
-from .checker.events import COLUMNS, Col, Events, as_ints, events_of, rows_of, with_parties
+from .checker.events import COLUMNS, PAYLOAD_HASH, Col, Events, events_of, rows_of, with_parties
 from .checker.evidence import evidence_rows
 from .checker.exchanges import FORWARDS, Forwards
 from .checker.facts import SessionFacts, facts_of, needs_control
 from .checker.findings import COUNTS
 from .checker.kernels.hashing import mix
+from .checker.loop_rules import judges_payloads
 from .checker.policy import PUBLISH, SUBSCRIBE, Policy
 from .checker.requests import REQUESTS
 from .checker.session_plans import SessionPlan
-from .checker.steps import Judged, judge_clients, judge_session, judge_topics, match_deliveries, prepare, settle
+from .checker.steps import (
+    Judged,
+    client_rows,
+    judge_clients,
+    judge_datagrams,
+    judge_session,
+    judge_topics,
+    match_deliveries,
+    prepare,
+    settle,
+)
 from .checker.units import Read, Unit, read_unit
 from .checker.verdicts import verdict_rows
 from .engines import Engine, Packed
@@ -174,8 +185,7 @@ def _whole(number: int, events: Events, facts: SessionFacts, options: Options) -
 
 def whole_session(events: Events, facts: SessionFacts) -> tuple[Events, SessionFacts]:
     """Events and facts of a session that is at hand as a whole, ready for `judge_session`."""
-    with_parties(events, facts.brokers.endpoints, facts.brokers.hosts)
-    control = control_rows(events)
+    control = control_rows(with_brokers(events, facts))
     facts = facts.with_control(control).with_subscriptions(subscriptions_of(control, facts.policy))
     facts = facts.with_activity(join_units(0, (), [runs_of(events)]))
     return prepare(events, facts), facts
@@ -294,11 +304,11 @@ class LargeSessions:
 
         matched = fold([packed, controlled], ["topic", "control"], buckets, _match)
         exchanged = fold([packed, matched], ["client", "forwards"], buckets, _judge_clients)
-        kinds = ["topic", "control", "requests", "bits", "served"]
-        delivered = fold([packed, controlled, matched, exchanged], kinds, buckets, _judge_topics)
-        settled = fold([matched, exchanged, delivered], ["judged"], len(cuts), _settle)
+        kinds = ["pending", "control", "requests", "bits", "served"]
+        delivered = fold([controlled, matched, exchanged], kinds, buckets, _judge_topics)
+        settled = fold([packed, matched, exchanged, delivered], ["judged"], len(cuts), _settle)
         told = engine.read(_as_it_is, [endpoints_row(cut.number, cut.facts) for cut in cuts], "check")
-        return [surveyed, controlled, exchanged, delivered, settled, told]
+        return [surveyed, controlled, matched, exchanged, delivered, settled, told]
 
     @property
     def _numbers(self) -> list[int]:
@@ -364,11 +374,16 @@ def _as_it_is(row: Packed) -> Iterator[Packed]:
     yield row
 
 
+_OF_CONTROL = tuple(name for name in COLUMNS if name not in ("payload", "retain", "error_offset"))
+# Columns that tell who says what to whom.
+_OF_TALKS = ("time_ns", "src", "sport", "dst", "dport", "dialect", "message", "error", "copy_of")
+
+
 def _survey(options: Options, numbers: Sequence[int], item: tuple[int, Unit]) -> Iterator[Packed]:
     """Who says what to whom in a unit."""
     at, unit = item
     try:
-        read = read_unit(unit, options.dialects)
+        read = read_unit(unit, options.dialects, _OF_TALKS)
     except TopicsharkError as error:
         yield Packed(numbers[at], "failed", str(error).encode(errors="replace"))
         return
@@ -393,26 +408,26 @@ def _add_pairs(
     yield Packed(bucket, "endpoints", endpoints_row(0, facts).data)
 
 
-def _events(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[tuple[int, Cut, Events]]:
+def _events(
+    options: Options, cuts: Sequence[Cut], item: tuple[int, Unit], columns: tuple[str, ...] = COLUMNS
+) -> Iterator[tuple[int, Cut, Events]]:
     """The events of a unit for each dialect in it, with their parties."""
     session, unit = item
-    read = read_unit(unit, options.dialects)
+    read = read_unit(unit, options.dialects, columns)
     for at, cut in enumerate(cuts):
         if cut.session == session and read.batches:
             table = rows_of(read.batches, cut.facts.policy.dialect.name)
             if len(table):
-                events = events_of(table, cut.facts.policy, cut.facts.captures)
-                yield at, cut, with_parties(events, cut.facts.brokers.endpoints, cut.facts.brokers.hosts)
+                yield at, cut, with_brokers(events_of(table, cut.facts.policy, cut.facts.captures), cut.facts)
 
 
 def _cut_control(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[Packed]:
     """Control messages and ACKs by client; what the brokers sent first and last, and when they were busy."""
-    for at, cut, events in _events(options, cuts, item):
+    for at, cut, events in _events(options, cuts, item, _OF_CONTROL):
         yield Packed(cut.first_client, "edges", _tagged(at, edges_of(events)))
         yield Packed(cut.first_client, "runs", _tagged(at, runs_of(events)))
         rows = np.flatnonzero(control_and_acks(events))
-        buckets = cut.client_buckets(events)[rows]
-        for bucket, table in split_rows(events.table.take(pa.array(rows)), buckets, cut.buckets):
+        for bucket, table in split_rows(events.table, cut.client_buckets(events), cut.buckets, rows):
             yield Packed(cut.first_client + bucket, "control", pack(table))
 
 
@@ -449,53 +464,71 @@ def _cut_of(cuts: Sequence[Cut], bucket: int) -> tuple[int, Cut]:
     return next((at, cut) for at, cut in enumerate(cuts) if bucket in cut.topics)
 
 
+def with_brokers(events: Events, facts: SessionFacts) -> Events:
+    return with_parties(events, facts.brokers.endpoints, facts.brokers.hosts)
+
+
 def _bucket_events(parts: Iterable[bytes], cut: Cut) -> Events:
     """Events with their parties from packed rows."""
     table = joined(parts)
     for name in COLUMNS:
         if name not in table.column_names and name not in ("dialect", "copy_of"):
             table = table.append_column(name, pa.nulls(len(table), TYPES[name]))
-    facts = cut.facts
-    events = events_of(table, facts.policy, facts.captures)
-    return with_parties(events, facts.brokers.endpoints, facts.brokers.hosts)
+    return with_brokers(events_of(table, cut.facts.policy, cut.facts.captures), cut.facts)
 
 
 def _cut_rows(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[Packed]:
     """All rows by client; publishes, forwards and, where messages are retained, subscriptions by topic."""
-    for _, cut, events in _events(options, cuts, item):
+    for at, cut, events in _events(options, cuts, item):
         prepare(events, cut.facts)
         set_beside(events, cut.facts.activity)
+        yield _judged_row(at, judge_datagrams(events, cut.facts), 0, ASTRAY.empty_table())
         table = events.table.append_column("beside", pa.array(events[Col.BESIDE]))
-        for bucket, part in split_rows(table, cut.client_buckets(events), cut.buckets):
+        if not judges_payloads(cut.facts.policy):
+            table = table.drop_columns(["payload"]).append_column(PAYLOAD_HASH, pa.array(events[Col.PAYLOAD]))
+        rows = np.flatnonzero(client_rows(events))
+        for bucket, part in split_rows(table, cut.client_buckets(events), cut.buckets, rows):
             yield Packed(cut.first_client + bucket, "client", pack(part))
         rows, asks = topic_rows(events)
-        buckets = cut.topic_buckets(events)[rows]
-        for bucket, part in split_rows(events.table.take(pa.array(rows)), buckets, cut.buckets):
+        for bucket, part in split_rows(events.table, cut.topic_buckets(events), cut.buckets, rows):
             yield Packed(cut.first_topic + bucket, "topic", pack(part))
         if len(asks):
-            for _, part in split_rows(events.table.take(pa.array(asks)), np.zeros(len(asks), np.int64), 1):
+            for _, part in split_rows(events.table, np.zeros(len(events), np.int64), 1, asks):
                 yield from (Packed(bucket, "topic", pack(part)) for bucket in cut.topics)
 
 
-def _topic_step(cut: Cut, rows: dict[str, list[bytes]]) -> tuple[Events, SessionFacts, Deliveries, Any]:
+def _topic_step(cut: Cut, control: list[bytes], rows: list[bytes]) -> tuple[Events, SessionFacts]:
     """What both steps by topic begin with."""
-    facts = cut.facts.with_subscriptions(subscriptions_of(joined(rows.get("control", ()), CONTROL), cut.facts.policy))
-    events = prepare(_bucket_events(rows.get("topic", ()), cut), facts)
-    return events, facts, *match_deliveries(events, facts)
+    facts = cut.facts.with_subscriptions(subscriptions_of(joined(control, CONTROL), cut.facts.policy))
+    return prepare(_bucket_events(rows, cut), facts), facts
 
 
 def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
-    """By topic: which forward belongs to which request, for the client that asked."""
+    """By topic: which forward belongs to which request, for the client that asked. Topics without trouble are judged at
+    once; the rows of the others wait for the exchanges."""
+    if "topic" not in rows:
+        return
     at, cut = _cut_of(cuts, bucket)
-    events, _, deliveries, served = _topic_step(cut, rows)
+    events, facts = _topic_step(cut, rows.get("control", []), rows["topic"])
+    deliveries, served = match_deliveries(events, facts)
     if served is not None:
         data = np.array(sorted(served), np.int64).tobytes()
         yield from (Packed(topic, "served", data) for topic in cut.topics)
         yield Packed(at, "judged", pack_tables({"served": pa.table({"key": pa.array(sorted(served), pa.int64())})}))
     forwards = deliveries.forwards(events)
     buckets = cut.client_buckets(events)[events.rows_of(forwards.cause)]
-    for number, part in split_rows(forwards.table(), buckets, cut.buckets):
+    every = np.arange(len(buckets))
+    for number, part in split_rows(forwards.table(), buckets, cut.buckets, every):
         yield Packed(cut.first_client + number, "forwards", pack(part))
+    troubled = deliveries.troubled(events)
+    if len(troubled):
+        wait = np.isin(events[Col.TOPIC], troubled)
+        asks = np.append(events.policy.meaning == SUBSCRIBE, False)[events[Col.MESSAGE]]
+        yield Packed(bucket, "pending", pack(events.table.filter(pa.array(wait | asks))))
+        deliveries = deliveries.without(events, troubled)
+    found = judge_topics(events, facts, deliveries, REQUESTS.empty_table(), 0, None, options.with_rows)
+    yield from _topic_outputs(cut.number, facts, found.deliveries, options)
+    yield _judged_row(at, found.judged, 0, ASTRAY.empty_table())
 
 
 def _judge_clients(
@@ -506,7 +539,6 @@ def _judge_clients(
     if "client" not in rows:
         return
     events = prepare(_bucket_events(rows["client"], cut), cut.facts)
-    events.columns[Col.BESIDE] = as_ints(events.table, "beside", -1)
     forwards = Forwards.of(joined(rows.get("forwards", ()), FORWARDS))
     found = judge_clients(events, cut.facts, forwards, options.with_rows)
     yield from _client_outputs(cut.number, cut.facts, found.exchanges, found.publishes, options)
@@ -521,8 +553,7 @@ def _request_rows(cut: Cut, events: Events, requests: pa.Table) -> Iterator[Pack
     meaning = np.append(events.policy.meaning, -1)[events[Col.MESSAGE][asked]]
     everywhere = meaning == SUBSCRIBE
     rows = np.flatnonzero(~everywhere)
-    buckets = cut.topic_buckets(events)[asked[rows]]
-    for number, part in split_rows(requests.take(pa.array(rows)), buckets, cut.buckets):
+    for number, part in split_rows(requests, cut.topic_buckets(events)[asked], cut.buckets, rows):
         yield Packed(cut.first_topic + number, "requests", pack(part))
     if everywhere.any():
         data = pack(requests.filter(pa.array(everywhere)))
@@ -530,9 +561,12 @@ def _request_rows(cut: Cut, events: Events, requests: pa.Table) -> Iterator[Pack
 
 
 def _judge_topics(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
-    """By topic: the findings of delivery."""
+    """By topic again: those in which something is missing or not explained."""
+    if "pending" not in rows:
+        return
     at, cut = _cut_of(cuts, bucket)
-    events, facts, deliveries, served = _topic_step(cut, rows)
+    events, facts = _topic_step(cut, rows.get("control", []), rows["pending"])
+    deliveries, served = match_deliveries(events, facts)
     if served is not None:
         served = frozenset(int(key) for data in rows.get("served", ()) for key in np.frombuffer(data, np.int64))
     evidence = _any_bits(int(data) for data in rows.get("bits", ()))

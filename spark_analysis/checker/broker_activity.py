@@ -60,7 +60,11 @@ def _sent(events: Events) -> tuple[Integers, Flags]:
     is_ack = np.append(policy.meaning == ACK, False)[message]
     is_forward = np.append(policy.forwards, False)[message] & ~is_ack
     rows = np.flatnonzero((is_ack | is_forward) & (events[Col.SIDE] == FROM_BROKER))
-    rows = rows[np.lexsort((events[Col.ID][rows], events[Col.CAPTURE][rows], events[Col.BROKER][rows]))]
+    broker = events[Col.BROKER][rows]
+    if events.is_merged:
+        rows = rows[np.lexsort((events[Col.ID][rows], events[Col.CAPTURE][rows], broker))]
+    elif len(rows) and (broker != broker[0]).any():
+        rows = rows[np.argsort(broker, kind="stable")]
     return rows, is_forward[rows]
 
 
@@ -114,8 +118,9 @@ def _runs(broker: Integers, begin: Integers, end: Integers) -> pa.Table:
     """Stretches that lie less than ``AWAY_NS`` apart become one."""
     if not len(broker):
         return RUNS.empty_table()
-    order = np.lexsort((begin, broker))
-    broker, begin, end = broker[order], begin[order], end[order]
+    if (broker[1:] != broker[:-1]).any() or (begin[1:] < begin[:-1]).any():
+        order = np.lexsort((begin, broker))
+        broker, begin, end = broker[order], begin[order], end[order]
     edges = np.flatnonzero(np.append(True, broker[1:] != broker[:-1]))
     reached = end.copy()
     for one, two in zip(edges, np.append(edges[1:], len(broker)), strict=True):

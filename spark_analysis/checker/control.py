@@ -81,12 +81,13 @@ def _answer_times(events: Events, rows: Integers) -> Integers:
     asking[rows] = side[rows] == TO_BROKER
     among = np.flatnonzero(is_ack | asking)
     talk = mix(events[Col.BROKER][among], events[Col.CLIENT][among])
-    order = np.lexsort((np.arange(len(among)), talk))
+    order = np.argsort(talk, kind="stable")
     time = np.ascontiguousarray(events[Col.TIME][among])
     found = np.empty(len(among), np.int64)
-    columns = [np.ascontiguousarray(events[column][among]) for column in (Col.MESSAGE, Col.KEY, Col.CONTENT)]
+    message_of, key = (np.ascontiguousarray(events[column][among]) for column in (Col.MESSAGE, Col.KEY))
+    texts = mix(events[Col.TOPIC_TEXT][among], events[Col.FILTER][among])
+    content = mix(mix(texts, message_of), np.ascontiguousarray(events[Col.NUMBER][among]))
     within = int(policy.resend_ns * LATEST_ANSWER)
-    message_of, key, content = columns
     first_answers(order, talk, time, message_of, key, content, policy.answers, policy.is_keyed, within, found)
     times = np.full(len(events), UNANSWERED, np.int64)
     times[among] = np.where(found >= 0, time[found], UNANSWERED)

@@ -7,7 +7,7 @@ A fold by topic: it needs all publishes and forwards of a topic, and the subscri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -69,6 +69,41 @@ class Deliveries:
         if not self.due.shape[1]:
             return np.full(len(found), -1, np.int64)
         return np.where(found >= 0, self.due[PUBLISH, found], -1)
+
+    def _due_topics(self, events: Events) -> Integers:
+        """The topic of each expectation; that of a retained message is its own, not the subscription's."""
+        topics: Integers = events[Col.TOPIC][self.due[PUBLISH]].copy()
+        kept = self.retained >= 0
+        if kept.any():
+            topics[kept] = self.kept.column("topic").to_numpy()[self.retained[kept]]
+        return topics
+
+    def troubled(self, events: Events) -> Integers:
+        """Hashes of topics with something missing or not explained: their rules need the exchanges."""
+        lacking = self._due_topics(events)[self.filled < self.due[LEAST]]
+        return np.unique(np.concatenate([lacking, events[Col.TOPIC][self.seen[self.answers < 0]]]))
+
+    def without(self, events: Events, topics: Integers) -> Deliveries:
+        """The same but for some topics."""
+        due = ~np.isin(self._due_topics(events), topics)
+        seen, plain, wild = (
+            ~np.isin(events[Col.TOPIC][rows], topics) for rows in (self.seen, self.publishes, self.wild)
+        )
+        place = np.cumsum(due) - 1
+        answers, copies = self.answers[seen], due[self.part_of]
+        return replace(
+            self,
+            publishes=self.publishes[plain],
+            wild=self.wild[wild],
+            due=np.ascontiguousarray(self.due[:, due]),
+            retained=self.retained[due],
+            filled=self.filled[due],
+            first=self.first[due],
+            seen=self.seen[seen],
+            answers=np.where(answers >= 0, place[answers], -1) if len(place) else answers,
+            asked_for=self.asked_for[:, copies],
+            part_of=place[self.part_of[copies]],
+        )
 
     def forwards(self, events: Events) -> Forwards:
         """Which forward belongs to which request; those that the network made two of belong to the same one."""

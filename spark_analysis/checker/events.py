@@ -6,7 +6,7 @@ texts themselves stay in the table, to be looked up by row where a finding is to
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -55,6 +55,7 @@ class Col(IntEnum):
     CLIENT = 19
     SIDE = 20
     ID = 21  # capture and frame as one number: see `datagram_id`
+    TOPIC_TEXT = 23  # the topic as it stands in the message
     BESIDE = 22  # of an ACK of the broker: the forward that it stands beside (an ID), -1 for none
 
 
@@ -95,6 +96,11 @@ class Events:
         ids = self.columns[Col.ID]
         order = np.argsort(ids, kind="stable")
         return ids[order], order
+
+    def some(self, rows: NDArray[np.bool_]) -> Events:
+        """The events of some rows; what depends on the session is to be filled in again."""
+        table = self.table.filter(pa.array(rows)).combine_chunks()
+        return Events(self.policy, Columns(table, self.policy, self.columns[Col.CAPTURE][rows]), table, self.captures)
 
     def rows_of(self, ids: Integers) -> Integers:
         """The rows of datagrams, -1 for those that are not among the events."""
@@ -154,7 +160,7 @@ def events_of(table: pa.Table, policy: Policy, captures: Sequence[str]) -> Event
         order = np.arange(len(frame)) if (frame[1:] > frame[:-1]).all() else np.argsort(frame, kind="stable")
     if (order[1:] < order[:-1]).any():
         table, capture = table.take(pa.array(order)).combine_chunks(), capture[order]
-    return Events(policy, _columns(table, policy, capture), table, tuple(captures))
+    return Events(policy, Columns(table, policy, capture), table, tuple(captures))
 
 
 def rows_of(batches: Sequence[pa.RecordBatch] | pa.Table, dialect: str) -> pa.Table:
@@ -176,29 +182,80 @@ def _capture_numbers(table: pa.Table, captures: Sequence[str]) -> Integers:
     return np.array([numbers[int(one)] for one in found], np.int64)[where]
 
 
-def _columns(table: pa.Table, policy: Policy, capture: Integers) -> dict[Col, Integers]:
-    columns = {Col.TIME: as_ints(table, "time_ns"), Col.FRAME: as_ints(table, "frame"), Col.CAPTURE: capture}
-    columns[Col.ID] = datagram_id(capture, columns[Col.FRAME])
-    for end, host, address, port in (
-        (Col.SRC, Col.SRC_HOST, "src", "sport"),
-        (Col.DST, Col.DST_HOST, "dst", "dport"),
-    ):
-        columns[host] = _hashes(table, address)
-        columns[end] = mix(columns[host], as_ints(table, port))
-    columns[Col.MESSAGE] = message = messages_of(table, policy)
-    columns[Col.FILTER], columns[Col.PAYLOAD] = _hashes(table, "filter"), _hashes(table, "payload")
-    columns[Col.KEY], columns[Col.NUMBER] = as_ints(table, "key"), as_ints(table, "number")
-    columns[Col.PORT] = as_ints(table, "port")
-    columns[Col.RETAIN], columns[Col.IP_ID] = as_ints(table, "retain", -1), as_ints(table, "ip_id", -1)
-    topic = _hashes(table, "topic")
-    columns[Col.NAME] = columns[Col.TOPIC] = _passed_on(table, policy, message, topic)
-    if policy.dialect.spec.topics.kind == "source-address":
-        columns[Col.NAME] = np.where(policy.publishes[message], columns[Col.SRC_HOST], 0)
+class Columns(dict[Col, Integers]):
+    """Columns of integers, each made from the table when it is first asked for: few steps need all of them."""
+
+    def __init__(self, table: pa.Table, policy: Policy, capture: Integers) -> None:
+        super().__init__({Col.CAPTURE: capture})
+        self._table, self._policy = table, policy
+
+    def __missing__(self, column: Col) -> Integers:
+        self[column] = made = _MAKERS[column](self, self._table, self._policy)
+        return made
+
+
+Make = Callable[[Columns, pa.Table, Policy], Integers]
+
+
+def _ints(name: str, absent: int = NOTHING) -> Make:
+    return lambda columns, table, policy: as_ints(table, name, absent)
+
+
+def _texts(name: str) -> Make:
+    return lambda columns, table, policy: _hashes(table, name)
+
+
+def _end(host: Col, port: str) -> Make:
+    return lambda columns, table, policy: mix(columns[host], as_ints(table, port))
+
+
+def _topic(columns: Columns, table: pa.Table, policy: Policy) -> Integers:
     if not policy.topic_is_told:
-        columns[Col.TOPIC] = np.zeros(len(table), np.int64)
-    content = mix(mix(topic, columns[Col.FILTER]), mix(columns[Col.PAYLOAD], message))
-    columns[Col.CONTENT] = mix(content, columns[Col.NUMBER]) if policy.dialect.spec.topics.number else content
-    return columns
+        return np.zeros(len(table), np.int64)
+    return _passed_on(table, policy, columns[Col.MESSAGE], columns[Col.TOPIC_TEXT])
+
+
+def _name(columns: Columns, table: pa.Table, policy: Policy) -> Integers:
+    if policy.dialect.spec.topics.kind == "source-address":
+        named: Integers = np.where(policy.publishes[columns[Col.MESSAGE]], columns[Col.SRC_HOST], 0)
+        return named
+    return _passed_on(table, policy, columns[Col.MESSAGE], columns[Col.TOPIC_TEXT])
+
+
+def _payload(columns: Columns, table: pa.Table, policy: Policy) -> Integers:
+    """Rows that were packed for steps which compare payloads only have their hashes."""
+    return as_ints(table, PAYLOAD_HASH, 0) if PAYLOAD_HASH in table.column_names else _hashes(table, "payload")
+
+
+def _content(columns: Columns, table: pa.Table, policy: Policy) -> Integers:
+    texts = mix(columns[Col.TOPIC_TEXT], columns[Col.FILTER])
+    content = mix(texts, mix(columns[Col.PAYLOAD], columns[Col.MESSAGE]))
+    return mix(content, columns[Col.NUMBER]) if policy.dialect.spec.topics.number else content
+
+
+PAYLOAD_HASH = "payload_hash"
+_MAKERS: dict[Col, Make] = {
+    Col.TIME: _ints("time_ns"),
+    Col.FRAME: _ints("frame"),
+    Col.ID: lambda columns, table, policy: datagram_id(columns[Col.CAPTURE], columns[Col.FRAME]),
+    Col.SRC_HOST: _texts("src"),
+    Col.DST_HOST: _texts("dst"),
+    Col.SRC: _end(Col.SRC_HOST, "sport"),
+    Col.DST: _end(Col.DST_HOST, "dport"),
+    Col.MESSAGE: lambda columns, table, policy: messages_of(table, policy),
+    Col.TOPIC_TEXT: _texts("topic"),
+    Col.TOPIC: _topic,
+    Col.NAME: _name,
+    Col.FILTER: _texts("filter"),
+    Col.PAYLOAD: _payload,
+    Col.CONTENT: _content,
+    Col.KEY: _ints("key"),
+    Col.NUMBER: _ints("number"),
+    Col.PORT: _ints("port"),
+    Col.RETAIN: _ints("retain", -1),
+    Col.IP_ID: _ints("ip_id", -1),
+    Col.BESIDE: _ints("beside", -1),
+}
 
 
 def as_ints(table: pa.Table, column: str, absent: int = NOTHING) -> Integers:
@@ -211,6 +268,8 @@ def as_ints(table: pa.Table, column: str, absent: int = NOTHING) -> Integers:
 
 
 def _hashes(table: pa.Table, column: str) -> Integers:
+    if column not in table.column_names or table.column(column).null_count == len(table):
+        return np.broadcast_to(np.int64(0), len(table))
     chunks = [hashes(chunk) for chunk in table.column(column).chunks]
     return chunks[0] if len(chunks) == 1 else np.concatenate([np.zeros(0, np.int64), *chunks])
 
@@ -223,8 +282,8 @@ def messages_of(table: pa.Table, policy: Policy) -> Integers:
     words = [*(codes_of.get(word, -1) for word in coded.dictionary.to_pylist()), -1]
     codes = coded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
     numbers: Integers = np.array(words, np.int64)[codes]
-    wrong = ~pc.is_null(table.column("error")).to_numpy()
-    numbers[wrong] = -1
+    if table.column("error").null_count < len(table):
+        numbers[~pc.is_null(table.column("error")).to_numpy()] = -1
     return numbers
 
 
@@ -247,7 +306,7 @@ def with_parties(events: Events, brokers: Collection[int], hosts: Collection[int
     """Say of each event who is the broker and who the client. ``hosts`` are those of the brokers."""
     columns = events.columns
     known = np.array(sorted(brokers), np.int64)
-    to, by = np.isin(columns[Col.DST], known), np.isin(columns[Col.SRC], known)
+    to, by = _is_one_of(columns[Col.DST], known), _is_one_of(columns[Col.SRC], known)
     ephemeral = events.policy.dialect.spec.broker.forward_from == "ephemeral"
     if ephemeral:
         by |= np.isin(columns[Col.SRC_HOST], np.array(sorted(hosts), np.int64)) & ~to
@@ -257,3 +316,13 @@ def with_parties(events: Events, brokers: Collection[int], hosts: Collection[int
     ends = (Col.DST_HOST, Col.SRC_HOST) if ephemeral else (Col.DST, Col.SRC)
     columns[Col.BROKER] = np.where(to, columns[ends[0]], columns[ends[1]])
     return events
+
+
+def _is_one_of(values: Integers, known: Integers) -> NDArray[np.bool_]:
+    """`np.isin`, quicker for the usual one or two brokers."""
+    if len(known) > 4:
+        return np.isin(values, known)
+    found = np.zeros(len(values), np.bool_)
+    for one in known:
+        found |= values == one
+    return found

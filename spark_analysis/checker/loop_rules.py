@@ -21,7 +21,7 @@ from .evidence import CLIENTS_LOSE
 from .exchanges import Exchanges
 from .facts import SessionFacts
 from .findings import Candidates
-from .policy import ACK, PUBLISH, SECOND
+from .policy import ACK, PUBLISH, SECOND, Policy
 from .rules import applies
 
 Integers = NDArray[np.int64]
@@ -55,6 +55,11 @@ class _Reading:
 
     def is_answered_by(self, answers: Iterable[tuple[int, str]]) -> bool:
         return any(word == self.due for _, word in answers)
+
+
+def judges_payloads(policy: Policy) -> bool:
+    """Whether the rules here apply, which read payloads; all others by client only compare them."""
+    return applies(LOOP, policy) is None
 
 
 def loop_findings(events: Events, facts: SessionFacts, candidates: Candidates, asked: Exchanges | None = None) -> int:

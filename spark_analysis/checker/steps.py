@@ -28,7 +28,7 @@ from .facts import SessionFacts, resolve_names
 from .findings import CANDIDATES, COUNTS, Candidates, Settled
 from .kernels.expecting import PUBLISH
 from .kernels.pairing import REPLY, STRAY
-from .loop_rules import loop_findings
+from .loop_rules import judges_payloads, loop_findings
 from .number_rules import number_findings
 from .requests import REQUESTS, request_rows, requests_of
 from .retained_rules import retained_findings
@@ -39,6 +39,8 @@ from .unexplained import Unexplained
 from .wire_rules import party_findings, wire_findings
 
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+_NO_TIMES = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,7 @@ class ByTopic:
 
 
 def prepare(events: Events, facts: SessionFacts) -> Events:
-    """Fill in what depends on the session: parties, names behind numbers."""
-    with_parties(events, facts.brokers.endpoints, facts.brokers.hosts)
+    """Fill in the names behind numbers; the parties are there."""
     resolve_names(events, facts.bindings)
     return events
 
@@ -84,8 +85,26 @@ def match_deliveries(events: Events, facts: SessionFacts) -> tuple[Deliveries, f
     return deliveries, served_by(facts, deliveries)
 
 
+def judge_datagrams(events: Events, facts: SessionFacts) -> Judged:
+    """By datagram, in any number: the rules about wire format and parties."""
+    candidates = Candidates(events, facts)
+    wire_findings(events, find_publishes(events, facts), candidates)
+    party_findings(events, candidates)
+    return Judged(candidates.table(), candidates.counts(), _NO_TIMES, _NO_TIMES)
+
+
+def client_rows(events: Events) -> Flags:
+    """What the step by client needs: all that clients and brokers said, but for forwards that nobody acknowledges."""
+    policy, side = events.policy, events[Col.SIDE]
+    wanted: Flags = side >= 0
+    if not policy.client_acks.any() and not judges_payloads(policy):
+        forwards = np.append(policy.forwards, False)[events[Col.MESSAGE]]
+        wanted &= ~(forwards & (side == FROM_BROKER))
+    return wanted
+
+
 def judge_clients(events: Events, facts: SessionFacts, forwards: Forwards, with_rows: bool = True) -> ByClient:
-    """By client: exchanges, and all rules but those of delivery. ``with_rows``: exchanges too."""
+    """By client, on `client_rows`: exchanges and their rules. ``with_rows``: exchanges too."""
     candidates = Candidates(events, facts)
     publishes = find_publishes(events, facts)
     asked = exchange(events, forwards, TO_BROKER)
@@ -93,8 +112,6 @@ def judge_clients(events: Events, facts: SessionFacts, forwards: Forwards, with_
     forwarded = forwarded_rows(events, forwards)
     reacted = reactions(events, facts, asked.answered, forwarded, asked.owed)
     view = TalkView(events, facts, publishes, asked, told, forwards, reacted, candidates)
-    wire_findings(events, publishes, candidates)
-    party_findings(events, candidates)
     AckRules(view).run()
     ClientRules(view).run()
     number_findings(events, facts.bindings, candidates)
@@ -109,9 +126,6 @@ def judge_clients(events: Events, facts: SessionFacts, forwards: Forwards, with_
         pa.concat_tables(rows),
         publish_rows(events, publishes, asked) if with_rows else PUBLISHES.empty_table(),
     )
-
-
-_NO_TIMES = np.zeros(0, np.int64)
 
 
 def judge_topics(
@@ -177,9 +191,14 @@ def judge_session(events: Events, facts: SessionFacts, with_rows: bool = True) -
     """All steps on all keys at once; the events are prepared."""
     set_beside(events)
     deliveries, served = match_deliveries(events, facts)
-    by_client = judge_clients(events, facts, deliveries.forwards(events), with_rows)
+    of_clients, wanted = events, client_rows(events)
+    if not wanted.all():
+        of_clients = with_parties(events.some(wanted), facts.brokers.endpoints, facts.brokers.hosts)
+        of_clients.columns[Col.BESIDE] = events[Col.BESIDE][wanted]
+        prepare(of_clients, facts)
+    by_client = judge_clients(of_clients, facts, deliveries.forwards(events), with_rows)
     by_topic = judge_topics(events, facts, deliveries, by_client.requests, by_client.evidence, served, with_rows)
-    judged = (by_client.judged, by_topic.judged)
+    judged = (judge_datagrams(events, facts), by_client.judged, by_topic.judged)
     findings, evidence = settle(facts, judged, by_client.evidence, [by_client.astray], served)
     counts = pa.concat_tables([one.counts for one in judged])
     return WholeSession(findings, counts, evidence, by_client.exchanges, by_topic.deliveries, by_client.publishes)

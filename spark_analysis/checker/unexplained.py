@@ -137,7 +137,7 @@ class Unexplained:
             changes = table.changes[:, table.first[who] : table.first[who + 1]]
             before = np.flatnonzero(changes[CHANGE_TIME] <= time)
             if len(before) and changes[CHANGE_ENDED, before[-1]]:
-                presumed = (client, int(self.events[Col.NAME][publish])) in self._presumed
+                presumed = (client, self._topic_key(publish)) in self._presumed
                 rows = [*self.view.ids([publish]), int(changes[CHANGE_ID, before[-1]])]
                 detail = {"seen": self.view.topic(publish)}
                 self.candidates.add("D-AFTER-UNSUBSCRIBE", row, detail, rows, not presumed, UNSETTLED)
@@ -199,7 +199,7 @@ class Unexplained:
     def _unexpected(self, row: int, publish: int, client: int) -> str:
         text, reading = self._readings(publish, client)
         detail = {"seen": self.view.topic(publish), "filter": text, "reading": reading}
-        sure = (client, int(self.events[Col.NAME][publish])) not in self._presumed
+        sure = (client, self._topic_key(publish)) not in self._presumed
         self.candidates.add("D-UNEXPECTED", row, detail, self.view.ids([publish]), sure, UNSETTLED)
         return "unexpected" if self.view.is_certain(sure, UNSETTLED) else "inconclusive"
 
@@ -254,6 +254,10 @@ class Unexplained:
                 return "altered"
         return None
 
+    def _topic_key(self, publish: int) -> int:
+        """The topic of a publish, as it is subscribed to and as it is forwarded."""
+        return int(mix(self.events[Col.NAME][[publish]], self.events[Col.TOPIC][[publish]])[0])
+
     def _find_presumed(self, extra: Integers) -> None:
         """Who may have subscribed before the capture began: all of a topic came to it, up to the last."""
         self._presumed: set[tuple[int, int]] = set()
@@ -263,9 +267,10 @@ class Unexplained:
         for row in as_list(extra):
             publish = self._publish_for(row)
             if publish >= 0:
-                key = int(self.events[Col.CLIENT][row]), int(self.events[Col.NAME][publish])
+                key = int(self.events[Col.CLIENT][row]), self._topic_key(publish)
                 came.setdefault(key, set()).add(publish)
-        by_name = Grouped(self.events[Col.NAME][self.deliveries.publishes], self.deliveries.publishes)
+        every = self.deliveries.publishes
+        by_name = Grouped(mix(self.events[Col.NAME][every], self.events[Col.TOPIC][every]), every)
         for (client, name), publishes in came.items():
             before = by_name.before(name, max(publishes) + 1)
             if self.facts.point is not Point.BROKER:  # what went to nobody may never have come to the broker

@@ -23,7 +23,6 @@ from ..capture_parts import Dialects
 from .events import COLUMNS
 
 Batches = list[pa.RecordBatch]
-_CODED = [name for name in COLUMNS if name in CODED]
 
 
 @dataclass(frozen=True)
@@ -49,14 +48,17 @@ class Read:
     evidence: dict[str, list[str]] = field(default_factory=dict)
 
 
-def read_unit(unit: Unit, dialects: Dialects) -> Read:
-    """The messages of a unit."""
+def read_unit(unit: Unit, dialects: Dialects, columns: tuple[str, ...] = COLUMNS) -> Read:
+    """The messages of a unit; of columns that are left out nothing is decoded."""
     if unit.rows is not None:
         return Read(unit.rows.to_batches())
     damage: list[Damage] = []
     evidence: dict[str, list[str]] = {}
     try:
-        rows = _of_file(unit.file) if unit.split is None else _of_split(unit, unit.split, dialects, damage, evidence)
+        if unit.split is None:
+            rows = _of_file(unit.file, columns)
+        else:
+            rows = _of_split(unit.split, unit.routes, dialects, columns, damage, evidence)
         batches = [batch for batch in rows if len(batch)]
     except (OSError, pa.ArrowException) as error:
         raise TopicsharkError(f"{unit.file or unit.capture}: cannot be read: {error}") from error
@@ -65,20 +67,26 @@ def read_unit(unit: Unit, dialects: Dialects) -> Read:
 
 
 def _of_split(
-    unit: Unit, split: Split, dialects: Dialects, damage: list[Damage], evidence: dict[str, list[str]]
+    split: Split,
+    routes: Routes | None,
+    dialects: Dialects,
+    columns: tuple[str, ...],
+    damage: list[Damage],
+    evidence: dict[str, list[str]],
 ) -> Iterator[pa.RecordBatch]:
     batches: Iterator[DatagramBatch] = read_batches(split, on_damage=damage.append, on_warning=lambda text: None)
-    routes = unit.routes
     if routes is None:
         batches, routes, found = find_dialects(batches, dialects.detector())
         for one in found:
             evidence.setdefault(one.dialect, []).append(str(one))
-    decoder = Decoder(dialects.spoken(routes), routes, COLUMNS, capture=escape_text(split.source))
+    decoder = Decoder(dialects.spoken(routes), routes, columns, capture=escape_text(split.source))
     for batch in batches:
         yield decoder.decode(batch)
 
 
-def _of_file(path: str) -> Iterator[pa.RecordBatch]:
+def _of_file(path: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Without partitioning: `session=` in the path is no column here."""
-    table = pq.read_table(path, columns=list(COLUMNS), read_dictionary=_CODED, partitioning=None)
+    table = pq.read_table(
+        path, columns=list(columns), read_dictionary=[name for name in columns if name in CODED], partitioning=None
+    )
     yield from table.to_batches()

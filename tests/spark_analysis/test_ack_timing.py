@@ -24,7 +24,7 @@ MS, SECOND = 1_000_000, 1_000_000_000
 def request(client: str = "10.0.0.2:50000", rtt_ns: int | None = MS, **more: Any) -> dict[str, Any]:
     """A PUBLISH that was sent once and acknowledged, unless told otherwise."""
     row = dict.fromkeys(EXCHANGES.names) | {"client": client, "message": "PUBLISH", "asks": "client", "time_ns": 0}
-    row |= {"sends": 1, "ack_frame": 2, "rtt_ns": rtt_ns, "quality": "exact", "owed": True}
+    row |= {"sends": 1, "ack": {"capture": "c", "frame": 2}, "rtt_ns": rtt_ns, "quality": "exact", "owed": True}
     return row | more
 
 
@@ -42,8 +42,8 @@ def test_counts_by_client_and_kind() -> None:
         request(rtt_ns=3 * MS, quality="anchored"),
         request(rtt_ns=None, quality="resent", sends=3),
         request(rtt_ns=900 * MS, quality="queued"),  # not sure: in no percentile
-        request(rtt_ns=None, quality="none", ack_frame=None, sends=2),
-        request(rtt_ns=None, quality="none", ack_frame=None, owed=False),  # asks for nothing
+        request(rtt_ns=None, quality="none", ack=None, sends=2),
+        request(rtt_ns=None, quality="none", ack=None, owed=False),  # asks for nothing
         request(rtt_ns=7 * MS, owed=False, message="SUBSCRIBE"),  # not due, but it came
         request(client="10.0.0.9:50000", rtt_ns=5 * MS, asks="broker", message="FORWARD"),
     ]
@@ -129,7 +129,7 @@ ROWS = st.builds(
     asks=st.sampled_from(("client", "broker")),
     quality=st.sampled_from(QUALITIES),
     sends=st.integers(1, 4),
-    ack_frame=st.none() | st.just(3),
+    ack=st.none() | st.just({"capture": "c", "frame": 3}),
     owed=st.booleans(),
 )
 FORWARDS = st.fixed_dictionaries(
@@ -161,9 +161,7 @@ def test_any_cut_into_parts_gives_the_same(rows: list[Any], forwards: list[Any],
         assert TimingSummary.merged(reversed(summaries)) == whole
         assert (summaries[3] + summaries[1]) + (summaries[0] + summaries[2]) == whole
     assert len(whole.rows()) <= 7
-    assert sum(row["requests"] for row in whole.rows()) == sum(
-        row["owed"] or row["ack_frame"] is not None for row in rows
-    )
+    assert sum(row["requests"] for row in whole.rows()) == sum(row["owed"] or row["ack"] is not None for row in rows)
 
 
 def test_too_many_clients_become_one_row_that_keeps_its_round_trips(monkeypatch: pytest.MonkeyPatch) -> None:

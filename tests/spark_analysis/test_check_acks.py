@@ -204,11 +204,11 @@ def test_what_is_wrong_is_found_and_nothing_else(case: str, tmp_path: Path) -> N
 def test_findings_name_the_other_frames_of_the_matter(tmp_path: Path) -> None:
     lines, _ = CASES["no ACK, though it is sent three times"]
     missing = said_of(tmp_path, lines, later(12, 13)).finding("A-MISSING")
-    assert (missing.related, missing.client, missing.topic) == ((8, 10), "10.0.0.3:50000", "home/fan")
+    assert (missing.frames[1:], missing.client, missing.topic) == ((8, 10), "10.0.0.3:50000", "home/fan")
     assert "sent 3 times" in missing.text
     lines, _ = CASES["the ACK goes to another client"]
     astray = said_of(tmp_path, lines, later(9, 10)).finding("A-MISDIRECTED")
-    assert astray.related == (6,)
+    assert astray.frames[1:] == (6,)
     assert "10.0.0.4:50000; 10.0.0.3:50000 asked" in astray.text
 
 

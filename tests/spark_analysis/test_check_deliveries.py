@@ -198,7 +198,7 @@ def test_what_is_wrong_is_found_and_nothing_else(case: str, tmp_path: Path) -> N
 
 def test_a_missing_forward_leads_to_the_subscription(tmp_path: Path) -> None:
     missing = said_of(tmp_path, CASES["no copy at all"][0]).finding("D-MISSING")
-    assert (missing.related, missing.client, missing.topic) == ((5,), "10.0.0.4:50000", "home/light")
+    assert (missing.frames[1:], missing.client, missing.topic) == ((5,), "10.0.0.4:50000", "home/light")
 
 
 def test_an_altered_forward_is_that_of_the_last_publish(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_an_altered_forward_is_that_of_the_last_publish(tmp_path: Path) -> None:
 """
         said = said_of(tmp_path, lines)
         assert said.failed == {"D-MISSING": list(range(7, last, 2)), "D-ALTERED": [last + 1]}
-        assert said.finding("D-ALTERED").related == (last,)
+        assert said.finding("D-ALTERED").frames[1:] == (last,)
 
 
 # A filter of Carla's, a topic, whether the broker passes it on, the rule, and what explains it.

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from spark_analysis.checker.pieces import read_piece
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -20,6 +19,7 @@ from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis.check import check
 from spark_analysis.checker.ingested import find_sources
 from spark_analysis.checker.session_plans import plan_sources
+from spark_analysis.checker.units import read_unit
 from spark_analysis.checker.verdicts import SessionResult
 from spark_analysis.ingest import ingest
 from spark_analysis.manifest import load_manifest
@@ -91,36 +91,27 @@ def test_verdicts_findings_and_damage_are_those_of_the_captures(captures: Path, 
     assert damage.startswith(f"{captures}/rolebyte.pcap: damaged at byte ")
 
 
-def test_cut_at_the_same_places_long_resends_look_the_same(
+def test_wherever_it_is_cut_long_resends_look_the_same(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Requests that are sent again for longer than the margin of a part may be told otherwise than of the whole."""
     capture = make(tmp_path / "run.pcap", faults=RESENDS)
+    (whole,) = local(capture).sessions
+    assert "A-MISSING" in {one.rule for one in whole.findings}
     ingest(spark, [str(capture)], tmp_path / "in", split_bytes=SMALL_SPLITS)
-    monkeypatch.setattr("spark_analysis.check.PART_BYTES", SMALL_SPLITS)
-    monkeypatch.setattr("spark_analysis.checker.session_jobs.DENSE_ROWS", 0)
+    monkeypatch.setattr("spark_analysis.check.UNIT_BYTES", SMALL_SPLITS)
+    monkeypatch.setattr("spark_analysis.pipeline.BUCKET_ROWS", 20)
     (stored,), (cut,) = local(tmp_path / "in").sessions, local(capture).sessions
-    assert "A-MISSING" in {one.rule for one in cut.findings}
-    assert told(stored) == told(cut)
+    assert told(stored) == told(cut) == told(whole)
 
 
-def test_a_file_gives_the_rows_of_its_capture_and_of_a_time_only_those(
-    spark: SparkSession, captures: Path, tmp_path: Path
-) -> None:
+def test_a_file_gives_the_rows_of_its_capture(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
     ingest(spark, [str(captures / "colon.pcap")], tmp_path / "in")
     dialects = wanted_dialects()
-    (of_capture,), _ = plan_sources(find_sources([str(captures / "colon.pcap")]), dialects, False, 1 << 30, in_process)
-    (of_file,), _ = plan_sources(find_sources([str(tmp_path / "in")]), dialects, False, 1 << 30, in_process)
-    rows = rows_of(read_piece(of_capture.pieces[0], dialects).batches)
-    assert rows_of(read_piece(of_file.pieces[0], dialects).batches) == rows
-    begin, end = rows[10]["time_ns"], rows[30]["time_ns"]
-    expected = [row for row in rows if begin <= row["time_ns"] < end]
-    assert 0 < len(expected) < len(rows)
-    assert rows_of(read_piece(of_file.pieces[0], dialects, (begin, end)).batches) == expected
-
-
-def in_process(function: Any, items: Any, label: str) -> list[Any]:
-    return [function(item) for item in items]
+    (of_capture,), _ = plan_sources(find_sources([str(captures / "colon.pcap")]), dialects, False, 1 << 30)
+    (of_file,), _ = plan_sources(find_sources([str(tmp_path / "in")]), dialects, False, 1 << 30)
+    rows = rows_of(read_unit(of_capture.units[0], dialects).batches)
+    assert rows
+    assert rows_of(read_unit(of_file.units[0], dialects).batches) == rows
 
 
 def rows_of(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:

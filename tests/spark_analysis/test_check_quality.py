@@ -141,7 +141,7 @@ def test_on_doubled_frames_findings_name_the_first_of_both(tmp_path: Path) -> No
 """
     said = judged(tmp_path, OPENING + lines, Talk(copies=True))
     assert (said.failed, said.doubted) == ({"A-MISSING": [11]}, {})
-    assert said.finding("A-MISSING").related == (15, 19)
+    assert said.finding("A-MISSING").frames[1:] == (15, 19)
 
 
 def test_without_a_datagram_of_a_dialect_there_is_no_session(tmp_path: Path) -> None:

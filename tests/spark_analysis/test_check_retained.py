@@ -148,10 +148,10 @@ def test_what_is_wrong_is_found_and_nothing_else(case: str, tmp_path: Path) -> N
 
 def test_findings_lead_to_what_was_retained(tmp_path: Path) -> None:
     missing = said_of(tmp_path, CASES["none"][0]).finding("T-MISSING")
-    assert (missing.related, missing.topic, missing.client) == ((3,), "home/fan", "10.0.0.2:50000")
-    assert said_of(tmp_path, CASES["an older one"][0]).finding("T-STALE").related == (7, 3)
-    assert said_of(tmp_path, CASES["none any more since a plain publish"][0]).finding("T-CLEARED").related == (3, 7)
-    assert said_of(tmp_path, CASES["behind the ACK"][0]).finding("T-ORDER").related == (8, 9)
+    assert (missing.frames[1:], missing.topic, missing.client) == ((3,), "home/fan", "10.0.0.2:50000")
+    assert said_of(tmp_path, CASES["an older one"][0]).finding("T-STALE").frames[1:] == (7, 3)
+    assert said_of(tmp_path, CASES["none any more since a plain publish"][0]).finding("T-CLEARED").frames[1:] == (3, 7)
+    assert said_of(tmp_path, CASES["behind the ACK"][0]).finding("T-ORDER").frames[1:] == (8, 9)
 
 
 def test_padding_is_not_part_of_a_retained_message(tmp_path: Path) -> None:

@@ -16,11 +16,15 @@ from spark_analysis.fanout import OUTCOMES, FanoutSummary
 from spark_analysis.schemas import DELIVERIES, PUBLISHES, SUBSCRIPTIONS
 
 
-def due(publish: int, topic: str, subscriber: str, outcome: str = "delivered", **more: Any) -> dict[str, Any]:
-    row = dict.fromkeys(DELIVERIES.names) | {"capture": "c", "publish_frame": publish, "topic": topic}
+def due(frame: int, topic: str, subscriber: str, outcome: str = "delivered", **more: Any) -> dict[str, Any]:
+    row = dict.fromkeys(DELIVERIES.names) | {"publish": place(frame), "topic": topic}
     row |= {"subscriber": subscriber, "filter": topic, "retained": False, "outcome": outcome}
     seen = outcome not in ("missing", "inconclusive", "optional")
-    return row | {"frame": publish + 1 if seen else None} | more
+    return row | {"forward": place(frame + 1) if seen else None} | more
+
+
+def place(frame: int, capture: str = "c") -> dict[str, Any]:
+    return {"capture": capture, "frame": frame}
 
 
 def deliveries(*rows: dict[str, Any]) -> pa.Table:
@@ -42,13 +46,13 @@ def test_totals_by_outcome() -> None:
         due(1, "a", "y", "late"),
         due(3, "a", "x", "missing"),
         due(3, "a", "y", "inconclusive"),
-        due(5, "b", "x", "altered", frame=None),
-        due(5, "b", "x", "altered", publish_frame=None, frame=6),  # the forward that it was
-        due(5, "b", "y", "misdirected", frame=None),
+        due(5, "b", "x", "altered", forward=None),
+        due(5, "b", "x", "altered", publish=None, forward=place(6)),  # the forward that it was
+        due(5, "b", "y", "misdirected", forward=None),
         due(5, "b", "z", "optional"),
         due(7, "b", "x", "duplicate"),
-        due(9, "b", "z", "unexpected", publish_frame=None, filter=None),
-        due(9, "b", "z", "inconclusive", publish_frame=None, filter=None, frame=10),  # was it due at all?
+        due(9, "b", "z", "unexpected", publish=None, filter=None),
+        due(9, "b", "z", "inconclusive", publish=None, filter=None, forward=place(10)),  # was it due at all?
         due(2, "a", "z", retained=True),
     ]
     assert FanoutSummary.of(deliveries(*rows), publishes(a=2, b=2, nobody=1)).totals() == {
@@ -82,7 +86,7 @@ def test_rows_by_topic_count_publishes_without_subscribers_too() -> None:
 
 def test_without_counts_by_topic_those_publishes_count_that_were_due_to_somebody() -> None:
     rows = [due(1, "a", "x"), due(1, "a", "y"), due(3, "a", "x", "missing"), due(5, "b", "x", "unexpected")]
-    rows += [due(1, "a", "x", capture="another"), due(8, "a", "x", retained=True)]
+    rows += [due(1, "a", "x", publish=place(1, "another")), due(8, "a", "x", retained=True)]
     summary = FanoutSummary.of(deliveries(*rows), 9)
     assert {row["topic"]: row["publishes"] for row in summary.topic_rows()} == {"a": 3, "b": 0}
     assert summary.totals()["publishes"] == 9
@@ -151,7 +155,7 @@ def test_nothing_gives_no_rows() -> None:
 
 ROWS = st.builds(
     due,
-    publish=st.integers(1, 8),
+    frame=st.integers(1, 8),
     topic=st.sampled_from("abcdef"),
     subscriber=st.sampled_from("wxyz"),
     outcome=st.sampled_from(OUTCOMES),
@@ -174,7 +178,7 @@ def test_any_spread_of_publishes_over_parts_gives_the_same(rows: list[Any], pair
         whole = FanoutSummary.of(deliveries(*rows), published, subscriptions(*pairs))
         parts = [
             FanoutSummary.of(
-                deliveries(*(row for row in rows if part_of[row["publish_frame"]] == part)),
+                deliveries(*(row for row in rows if part_of[row["publish"]["frame"]] == part)),
                 publishes() if by_topic else 0,
             )
             for part in range(3)

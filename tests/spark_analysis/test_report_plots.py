@@ -25,6 +25,10 @@ TIMING: list[Callable[..., Figure]] = [ack_timing.round_trips, ack_timing.over_t
 FANOUT: list[Callable[..., Figure]] = [fanout.by_topic, fanout.links, fanout.by_filter]
 
 
+def place(frame: int) -> dict[str, Any]:
+    return {"capture": "c", "frame": frame}
+
+
 def timing_of(*clients: str) -> TimingSummary:
     """Each has asked thrice: answered after 1 and 10 ms, and never."""
     rows: list[dict[str, Any]] = []
@@ -37,7 +41,7 @@ def timing_of(*clients: str) -> TimingSummary:
                 "sends": 1,
             }
             row |= {"time_ns": (10 * at + second) * 10**9, "owed": True, "rtt_ns": rtt}
-            row |= {"quality": "none" if rtt is None else "exact", "ack_frame": None if rtt is None else 7}
+            row |= {"quality": "none" if rtt is None else "exact", "ack": None if rtt is None else place(7)}
             rows.append(row)
     return TimingSummary.of(pa.Table.from_pylist(rows, EXCHANGES))
 
@@ -48,7 +52,7 @@ def fanout_of(*topics: str) -> FanoutSummary:
     for at, topic in enumerate(topics):
         for subscriber, outcome in (("bert", "delivered"), ("carla", "missing")):
             row = dict.fromkeys(DELIVERIES.names) | {"topic": topic, "subscriber": subscriber, "filter": topic}
-            row |= {"capture": "c", "publish_frame": at, "frame": at if outcome == "delivered" else None}
+            row |= {"publish": place(at), "forward": place(at) if outcome == "delivered" else None}
             rows.append(row | {"retained": False, "outcome": outcome})
     return FanoutSummary.of(pa.Table.from_pylist(rows, DELIVERIES))
 
