@@ -1,1 +1,1 @@
-"""The checker: from messages to verdicts. ``session_jobs`` cuts a session into parts, ``part_check`` judges one."""
+"""The checker: the steps from messages to verdicts (`steps`), their rules, and the kernels they run on."""

@@ -158,7 +158,7 @@ def _verdict(rule: str, policy: Policy, checked: int, failed: int, inconclusive:
 def findings_of(tables: Iterable[pa.Table], wanted: Iterable[str], limit: int) -> list[Finding]:
     """In the order of frames, failures before doubts; at most ``limit``, of each rule as evenly as can be."""
     chosen = set(wanted)
-    found = [_finding(row) for table in tables for row in table.to_pylist() if not chosen or row["rule"] in chosen]
+    found = [finding_of(row) for table in tables for row in table.to_pylist() if not chosen or row["rule"] in chosen]
     found.sort(key=lambda one: (one.verdict != FAIL, one.time_ns, one.frame, one.rule, one.client or ""))
     if len(found) <= limit:
         return found
@@ -171,7 +171,8 @@ def findings_of(tables: Iterable[pa.Table], wanted: Iterable[str], limit: int) -
     return [found[at] for at in sorted(kept)]
 
 
-def _finding(row: dict[str, Any]) -> Finding:
+def finding_of(row: dict[str, Any]) -> Finding:
+    """From a row of ``FINDINGS``; of a DataFrame: ``finding_of(row.asDict(recursive=True)).text``."""
     return Finding(
         row["id"],
         row["rule"],

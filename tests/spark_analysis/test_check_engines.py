@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -54,19 +52,7 @@ def told(session: SessionResult) -> list[tuple[object, ...]]:
     return [*rules, *sorted(findings), ("datagrams", session.datagrams), ("brokers", *session.brokers)]
 
 
-# What is not so yet, and why; the talks below show each by itself.
-DIFFER = {
-    "colon": "a part does not know of doubles before its margin, and is certain where the whole is not",
-    "mqttsn": "a part does not know of loss before its margin, and is certain where the whole is not",
-}
-
-
-def known(cases: Iterable[str], reasons: dict[str, str]) -> list[Any]:
-    marks = {case: pytest.mark.xfail(reason=reasons[case], strict=True) for case in reasons}
-    return [pytest.param(case, marks=marks.get(case, ())) for case in cases]
-
-
-@pytest.mark.parametrize("dialect", known(RUNS, DIFFER))
+@pytest.mark.parametrize("dialect", RUNS)
 def test_parts_say_what_the_whole_says(
     dialect: str, captures: dict[str, list[Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,13 +192,7 @@ FAR["acknowledged at the fourth send"] = (
     + "32 40000 dora > broker PUBLISH topic=elsewhere payload=3\n33 40001 broker > dora PUBACK",
     {},
 )
-KNOWN = {
-    "what was retained is gone since a plain publish": "plain publishes before the margin are not known to a part",
-    "the subscription of long ago, which was served then": "a part does not know who was served before its margin",
-}
-
-
-@pytest.mark.parametrize("case", known(FAR, KNOWN))
+@pytest.mark.parametrize("case", FAR)
 def test_what_is_far_apart_is_judged_alike(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     talk, lines, expected = FAR[case]
     whole = judged(tmp_path, lines, talk)
@@ -222,7 +202,6 @@ def test_what_is_far_apart_is_judged_alike(case: str, tmp_path: Path, monkeypatc
     assert (parts.failed, parts.doubted) == (expected, {})
 
 
-@pytest.mark.xfail(reason="signs of doubles and of loss are those of the part, not of the session")
 def test_a_sign_of_the_network_counts_for_the_whole_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frame 3 is the network's double of 2. Where it doubles, what looks like an ACK of an ACK in frame 13 may answer
     such a double: neither the whole nor a part that begins long after is certain."""

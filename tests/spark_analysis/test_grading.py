@@ -14,7 +14,7 @@ from pcap_tools.dialect import builtin_text
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis import grading
 from spark_analysis.checker.verdicts import CheckResult
-from spark_analysis.engines import in_process, tasks_of
+from spark_analysis.engines import LocalEngine, SparkEngine
 from spark_analysis.grading import Grade, Wish, grade
 from spark_analysis.planning import wanted_dialects
 from spark_analysis.submissions import find_submissions
@@ -196,7 +196,7 @@ def test_progress_is_told_after_each(one_of_each: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_spark_gives_the_same_rows(one_of_each: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grading, "on_spark", lambda master, stage: nullcontext(tasks_of(spark)))
+    monkeypatch.setattr(grading, "spark_engine", lambda master, stage: nullcontext(SparkEngine(spark)))
     submissions = find_submissions([str(one_of_each)]).submissions
     assert told(grade(submissions, engine="spark")) == told(grade(submissions))
 
@@ -206,15 +206,15 @@ def told(grades: Sequence[Grade]) -> list[tuple[object, ...]]:
 
 
 def test_bundles_hold_all_in_order(one_of_each: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grading, "on_spark", lambda master, stage: nullcontext(in_process))
+    monkeypatch.setattr(grading, "spark_engine", lambda master, stage: nullcontext(LocalEngine()))
     monkeypatch.setattr(grading, "BUNDLE", 3)
     submissions = find_submissions([str(one_of_each)]).submissions
     assert told(grade(submissions, engine="spark")) == told(grade(submissions))
 
 
-def test_parts_of_a_large_submission_give_the_same(one_of_each: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large ones are judged by whoever runs tasks; here that is this process."""
-    monkeypatch.setattr(grading, "on_spark", lambda master, stage: nullcontext(in_process))
+def test_units_of_a_large_submission_give_the_same(one_of_each: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large ones are judged by the engine; here that is this process."""
+    monkeypatch.setattr(grading, "spark_engine", lambda master, stage: nullcontext(LocalEngine()))
     monkeypatch.setattr(grading, "LARGE_BYTES", 900)
     submissions = find_submissions([str(one_of_each)]).submissions
     sizes = [sum(Path(one).stat().st_size for one in submission.captures) > 900 for submission in submissions]

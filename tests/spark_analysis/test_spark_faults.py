@@ -17,12 +17,13 @@ from pyspark.sql import SparkSession
 
 from pcap_tools.decoding import decode_capture
 from pcap_tools.errors import TopicsharkError
-from spark_analysis.check import Options, judge
+from spark_analysis.check import judge
 from spark_analysis.checker.ingested import find_sources
-from spark_analysis.checker.results import CheckResult
-from spark_analysis.engines import Stage, tasks_of
+from spark_analysis.checker.verdicts import CheckResult
+from spark_analysis.engines import SparkEngine, Stage
 from spark_analysis.ingest import Ingested, ingest
 from spark_analysis.manifest import load_manifest
+from spark_analysis.pipeline import Options
 from spark_analysis.planning import wanted_dialects
 from tests.conftest import REPO
 
@@ -54,7 +55,7 @@ def messages_of(*captures: Path) -> int:
 
 
 def judged(spark: SparkSession, captures: Path, stage: Stage) -> CheckResult:
-    return judge(find_sources([str(captures)]), Options(wanted_dialects()), False, tasks_of(spark, stage))
+    return judge(find_sources([str(captures)]), Options(wanted_dialects()), False, SparkEngine(spark, stage))
 
 
 @pytest.fixture
