@@ -72,7 +72,7 @@ def _on_spark() -> Iterator[Any]:
     from spark_analysis.spark_session import open_session
 
     with open_session() as spark:
-        typer.echo(f"[2/{STEPS}] Spark {spark.version} runs on {spark.sparkContext.defaultParallelism} cores", err=True)
+        typer.echo(f"[2/{STEPS}] Spark {spark.version} runs", err=True)
         yield spark
 
 
@@ -86,13 +86,14 @@ def _ingest(spark: Any, capture: Path, messages: Path) -> None:
 
 def _check(spark: Any, messages: Path) -> Any:
     """From the Parquet, on the session that is there."""
-    from spark_analysis.check import Options, judge
+    from spark_analysis.check import judge
     from spark_analysis.checker.ingested import find_sources
-    from spark_analysis.engines import tasks_of
+    from spark_analysis.engines import SparkEngine
+    from spark_analysis.pipeline import Options
     from spark_analysis.planning import wanted_dialects
 
     options = Options(wanted_dialects(), limit=sys.maxsize)
-    return judge(find_sources([str(messages)]), options, False, tasks_of(spark, spark_stages(spark)))
+    return judge(find_sources([str(messages)]), options, False, SparkEngine(spark, spark_stages(spark)))
 
 
 def _report(result: Any, messages: Path, page: Path) -> None:
