@@ -3,10 +3,11 @@
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pcap_tools.columnar.schema import ALL_MESSAGES, MESSAGES
+from pcap_tools.columnar.schema import ALL_COLUMNS, COLUMNS, SCHEMA_VERSION
 from scripts.reference.column_texts import TABLES, TEXTS
 from scripts.reference.markdown import MADE, code, table
-from spark_analysis.frames import SCHEMAS
+from spark_analysis.dataframes import SCHEMAS
+from spark_analysis.schemas import DETAIL
 
 HEAD = """\
 # Tables and their columns
@@ -16,13 +17,14 @@ topicshark generate building -o run.pcap
 topicshark decode run.pcap --format jsonl | head -n 3       # rows of `messages`, without Spark
 ```
 
-The tables of [`analyse`](../dataframes.md), of [the Spark source](../spark.md) (`messages`) and of
-[`topicshark ingest`](../ingest.md) (`messages`). Times are nanoseconds since 1970, frames are Wireshark's numbers,
-endpoints are `host:port`, those of IPv6 `[host]:port`. Types are Spark's. Rows come in no order.
-"""
-INGESTED = """\
-### messages, ingested
-The Parquet that `topicshark ingest` writes has those of `messages`, and these behind them:
+These are the tables of [`analyse`](../dataframes.md). [The Spark source](../spark.md) and
+[`topicshark ingest`](../ingest.md) give `messages`.
+
+- A datagram is known by `session`, `capture` and `frame` in every table. A column of the type
+  `struct<capture:string,frame:bigint>` names another datagram of the same session.
+- Times are nanoseconds since 1970; frames are Wireshark's numbers.
+- Endpoints are `host:port`, or `[host]:port` for IPv6.
+- Types are Spark's. Rows come in no order.
 """
 
 
@@ -31,9 +33,20 @@ def page() -> str:
     for name, schema in SCHEMAS.items():
         parts += [f"## {name}\n{TABLES[name]}\n", _columns(name, schema)]
         if name == "messages":
-            more = pa.schema([field for field in ALL_MESSAGES if field not in MESSAGES])
-            parts += [INGESTED, _columns(name, more)]
+            parts.append(_about_messages())
+        if name == "findings":
+            text = "Which of them a finding has depends on its rule; the others are null.\n"
+            parts += [f"### findings: detail\n{text}", _columns("detail", pa.schema(list(DETAIL)))]
     return "\n".join([*parts, MADE, ""])
+
+
+def _about_messages() -> str:
+    more = [code(name) for name in ALL_COLUMNS if name not in COLUMNS]
+    return (
+        f"Rules need {', '.join(more[:-1])} and {more[-1]}. The Spark source gives them only if its option `columns` "
+        f"names them.\n\nThis is version {SCHEMA_VERSION} of the columns. The Parquet that `topicshark ingest` writes "
+        "carries the version in each file and in its manifest.\n"
+    )
 
 
 def _columns(name: str, schema: pa.Schema) -> str:
