@@ -137,6 +137,32 @@ def test_fanout_shows_that_only_wildcards_have_lost_their_copies(tmp_path: Path)
     assert ["0 are missing" in title for title in answer["titles"]] == [True, False]
 
 
+@pytest.mark.long
+def test_sql_tells_copies_that_nobody_asked_for_from_those_that_somebody_did(tmp_path: Path) -> None:
+    asked = {
+        "crossings": "crossings.values.tolist()",
+        "doors": "doors[['subscriber', 'topic', 'outcome', 'filters_held']].values.tolist()",
+        "faults": "len(made.truth()['faults'])",
+        "bars": "sum(patch.get_width() for patch in axes.patches)",
+    }
+    answer = told("sql_across_tables", tmp_path, 6, asked)
+    pairs = [(room_of, device_of) for room_of, device_of, *_ in answer["crossings"]]
+    assert pairs == [("Ada", "Ada"), ("Ada", "Ben"), ("Ben", "Ada")]
+    unasked = [count for *_, count in answer["crossings"]]
+    assert unasked[:2] == [0, 0]
+    assert unasked[2] == answer["faults"] > 0
+    assert answer["bars"] == sum(one + other for _, _, one, other in answer["crossings"])
+    # Dashboards 6 and actuator 1 hold `home/room.1/humidity`; dashboards 2, 3 and 4 hold wildcards.
+    assert answer["doors"] == [
+        ["10.0.0.21:50000", "home/roomx1/humidity", "unexpected", "home/room.1/humidity, home/room1/temperature"],
+        ["10.0.0.22:50000", "home/roomx1/humidity", "unexpected", "home/room.1/humidity"],
+        ["10.0.0.17:50000", "home/roomx1/humidity", "delivered", "*/humidity, home/room1/temperature"],
+        ["10.0.0.18:50000", "home/room1/door", "delivered", "*/door, */light"],
+        ["10.0.0.18:50000", "home/room1/light", "delivered", "*/door, */light"],
+        ["10.0.0.19:50000", "home/room1/power", "delivered", "*/power, HOME/*"],
+    ]
+
+
 @needs_tshark
 def test_a_dialect_of_ones_own_drives_every_tool(tmp_path: Path) -> None:
     asked = {
@@ -180,6 +206,6 @@ def _texts(output: Any) -> list[str]:
     return [str(output.get("text", "")), *(str(text) for kind, text in data.items() if kind.startswith("text/"))]
 
 
-def test_there_are_the_five() -> None:
-    five = ["ack_timing", "class_of_submissions", "first_look", "wildcard_fanout", "write_your_own_dialect"]
-    assert five == NAMES
+def test_there_are_the_six() -> None:
+    first = ["ack_timing", "class_of_submissions", "first_look"]
+    assert [*first, "sql_across_tables", "wildcard_fanout", "write_your_own_dialect"] == NAMES
