@@ -1,0 +1,55 @@
+"""The tables of the analysis made in this process, as sorted texts of rows: what the tables of Spark must equal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from spark_analysis.checker.ingested import find_sources
+from spark_analysis.checker.session_plans import SessionPlan, plan_sources
+from spark_analysis.engines import Engine, LocalEngine
+from spark_analysis.packing import unpack
+from spark_analysis.pipeline import ROW_TABLES, Options, analyse_sessions
+from spark_analysis.planning import wanted_dialects
+
+# Of sessions; `messages` is what they are made from.
+TABLES = ("endpoints", "subscriptions", "deliveries", "exchanges", "evidence", "findings", "verdicts")
+ONE_UNIT = 1 << 40
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def local_tables(
+    *sources: Path | str, dialects: Sequence[str] | None = None, brokers: Sequence[str] = (), merge: bool = False
+) -> dict[str, list[str]]:
+    """Each capture is read in one piece."""
+    wanted = wanted_dialects(dialects)
+    sessions, failed = plan_sources(find_sources([str(one) for one in sources]), wanted, merge, ONE_UNIT)
+    assert failed == {}
+    options = Options(wanted, tuple(brokers), summaries=False, tables=frozenset(ROW_TABLES))
+    return {name: texts(rows) for name, rows in tables_of(LocalEngine(), sessions, options).items()}
+
+
+def tables_of(engine: Engine, sessions: Sequence[SessionPlan], options: Options) -> dict[str, list[dict[str, Any]]]:
+    """What the passes give, unpacked. A session that cannot be read fails the test."""
+    kinds = [name for name in TABLES if name in ROW_TABLES]
+    kinds += [f"{name}:{dialect.name}" for name in TABLES for dialect in options.dialects.wanted]
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
+    for some in analyse_sessions(engine, sessions, options).rows:
+        for row in engine.collect(some, [*kinds, "failed"], "look"):
+            assert row.kind != "failed", row.data
+            found[row.kind.partition(":")[0]] += unpack(row.data).to_pylist()
+    return found
+
+
+def texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Sorted; a row that is there twice counts twice."""
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def digest(lines: Iterable[str]) -> str:
+    """Of sorted texts, short enough to be printed."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
