@@ -11,15 +11,18 @@ what `topicshark check` takes, or any DataFrame with the columns of `messages`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pcap_tools.columnar.sources import is_remote
 from pcap_tools.errors import TopicsharkError
 
 from . import check
@@ -34,6 +37,8 @@ from .pipeline import ROW_TABLES, Options, Results, analyse_sessions
 from .planning import wanted_dialects
 from .schemas import DELIVERIES, ENDPOINTS, EVIDENCE, EXCHANGES, FINDINGS, SUBSCRIPTIONS, VERDICTS
 from .source_options import ALL_SOURCE_COLUMNS, arrow_schema
+from .storage import open_folder
+from .task_rows import run_job
 
 # The columns of each table, in the order of the pipeline.
 SCHEMAS: dict[str, pa.Schema] = {
@@ -47,6 +52,8 @@ SCHEMAS: dict[str, pa.Schema] = {
     "verdicts": VERDICTS,
 }
 _BATCH_ROWS = 1 << 16
+_FILE_ROWS = 1 << 20
+EMPTY = "part-empty.parquet"  # tells the columns of a table without rows
 
 Given = str | Path | Sequence[str | Path]
 
@@ -75,6 +82,8 @@ def analyse(
     wanted = wanted_dialects(dialects)
     options = Options(wanted, tuple(brokers), summaries=False, tables=frozenset(ROW_TABLES))
     if isinstance(source, DataFrame):
+        if source.isStreaming:
+            raise TopicsharkError("a stream needs a folder for its state: spark_analysis.stream_analysis.follow")
         return _of_messages(spark, source, options)
     sources = find_sources(_listed(source))
     sessions, failed = plan_sources(sources, wanted, merge, check.UNIT_BYTES)
@@ -114,7 +123,7 @@ class Analysis:
         packed: Any = None,
     ) -> None:
         self.failed, self.damage = failed, damage
-        self._engine, self._sessions, self._options = SparkEngine(spark), sessions, options
+        self._spark, self._engine, self._sessions, self._options = spark, SparkEngine(spark), sessions, options
         self._read_messages, self._packed = read_messages, packed
 
     @cached_property
@@ -157,10 +166,24 @@ class Analysis:
         """One row per rule and session."""
         return self._table("verdicts")
 
-    def write(self, folder: str | Path) -> None:
-        """Write each table as Parquet below a folder, or a URI that Spark can write to."""
-        for name in SCHEMAS:
-            getattr(self, name).write.mode("overwrite").parquet(f"{str(folder).rstrip('/')}/{name}")
+    def write(self, folder: str | Path, tables: Sequence[str] = tuple(SCHEMAS)) -> None:
+        """Write tables as Parquet below a folder or a URI that all workers see: ``FOLDER/<table>/*.parquet``.
+
+        All but `messages` are written in one pass, by pyarrow; files of an earlier call go. A table that must go
+        elsewhere is a DataFrame like any other: ``analysis.findings.write.jdbc(...)``.
+        """
+        target = open_folder(folder)
+        made = [name for name in tables if name != "messages"]
+        for name in made:
+            for file in target.list(name):
+                target.delete(file)
+            target.write(f"{name}/{EMPTY}", _as_parquet(SCHEMAS[name].empty_table()))
+        if made:
+            where = str(folder) if is_remote(str(folder)) else target.name
+            rows = self._rows(made).mapInArrow(partial(_write_rows, where), "file STRING")
+            run_job(self._spark, rows.toArrow, "write")
+        if "messages" in tables:
+            self.messages.write.mode("overwrite").parquet(target.place("messages"))
 
     def release(self) -> None:
         """Forget what was kept on disk; a later action makes it again."""
@@ -170,22 +193,60 @@ class Analysis:
     def _results(self) -> Results:
         return analyse_sessions(self._engine, self._sessions, self._options, self._packed)
 
+    def _rows(self, names: Sequence[str]) -> DataFrame:
+        """Packed rows of tables, and of what makes them fail."""
+        kind = f.substring_index("kind", ":", 1)
+        rows: DataFrame = reduce(
+            DataFrame.unionAll, [one.where(kind.isin([*names, "failed"])) for one in self._results.rows]
+        )
+        return rows
+
     def _table(self, name: str) -> DataFrame:
-        kind = f.col("kind")
-        wanted = (kind == name) | kind.startswith(f"{name}:") | (kind == "failed")
-        rows = reduce(DataFrame.unionAll, [one.where(wanted) for one in self._results.rows])
-        table: DataFrame = rows.mapInArrow(_unpack_rows, from_arrow_schema(SCHEMAS[name]))
+        table: DataFrame = self._rows([name]).mapInArrow(_unpack_rows, from_arrow_schema(SCHEMAS[name]))
         return table
 
 
-def _unpack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a task: packed rows as rows."""
+def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+    """In a task: packed rows as tables, with their names."""
     with plain_errors():
         for batch in batches:
             for kind, data in zip(batch.column("kind").to_pylist(), batch.column("data").to_pylist(), strict=True):
                 if kind == "failed":
                     raise TopicsharkError(data.decode())
-                yield from unpack(data).to_batches(max_chunksize=_BATCH_ROWS)
+                yield kind.partition(":")[0], unpack(data)
+
+
+def _unpack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _, table in _unpacked(batches):
+        yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+
+
+def _write_rows(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task: a file for each table, named after its content, so that a task that is repeated writes it again."""
+    target = open_folder(folder)
+    waiting: dict[str, list[pa.Table]] = {}
+    files: list[str] = []
+
+    def write(name: str) -> None:
+        data = _as_parquet(pa.concat_tables(waiting.pop(name)))
+        files.append(f"{name}/part-{sha256(data).hexdigest()[:20]}.parquet")
+        target.write(files[-1], data)
+
+    for name, table in _unpacked(batches):
+        if len(table):
+            waiting.setdefault(name, []).append(table)
+            if sum(map(len, waiting[name])) >= _FILE_ROWS:
+                write(name)
+    for name in list(waiting):
+        write(name)
+    yield pa.RecordBatch.from_pydict({"file": files}, pa.schema([("file", pa.string())]))
+
+
+def _as_parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def messages(

@@ -139,8 +139,11 @@ def _grade_on_spark(
     large = {one.folder for one in submissions if _size(one) > LARGE_BYTES}
     with spark_engine(master, stage) as engine:
         bundles = _bundles([one for one in submissions if one.folder not in large])
-        rows = engine.read(partial(_grade_all, wish), bundles, "grade") if bundles else None
-        found = engine.collect(rows, (_GRADE, _REFUSED), "grade") if bundles else []
+        found = []
+        if bundles:
+            found = engine.collect(
+                engine.read(partial(_grade_all, wish), bundles, "grade"), (_GRADE, _REFUSED), "grade"
+            )
         for row in found:
             if row.kind == _REFUSED:
                 raise UsageError(row.data.decode())

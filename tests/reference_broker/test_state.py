@@ -189,7 +189,8 @@ def test_nothing_acknowledged_is_lost_by_a_kill(tmp_path: Path, sync: str) -> No
     assert len(acknowledged) == 2 * 4 * 50
     said: list[str] = []
     kept = {topic: int(datagram.rpartition(b":")[2]) for topic, datagram in reopened(tmp_path / "state", said).retained}
-    assert said == []
+    # The kill may come in the middle of a line, of which nothing was acknowledged then.
+    assert all("the line was not finished" in one for one in said), said
     assert [topic for topic, number in acknowledged.items() if kept.get(topic, -1) < number] == []
 
 

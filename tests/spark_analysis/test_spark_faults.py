@@ -116,15 +116,25 @@ def test_a_source_removed_between_index_and_read(spark: SparkSession, tmp_path: 
     assert messages_in(tmp_path / "out") == messages_of(*pair)
 
 
-@pytest.mark.parametrize("deed", ["removed", "cut"])
-def test_a_check_goes_on_without_a_source_that_changed(
-    spark: SparkSession, tmp_path: Path, pair: list[Path], deed: str
+def test_a_check_goes_on_without_a_source_that_was_removed(
+    spark: SparkSession, tmp_path: Path, pair: list[Path]
 ) -> None:
-    change = pair[1].unlink if deed == "removed" else lambda: os.truncate(pair[1], 100)
-    result = judged(spark, tmp_path / "in", before("check", change))
+    result = judged(spark, tmp_path / "in", before("check", pair[1].unlink))
     assert [session.captures for session in result.sessions] == [[str(pair[0])]]
     assert list(result.failed) == [str(pair[1])]
     assert str(pair[1]) in result.failed[str(pair[1])]
+
+
+def test_a_check_says_so_if_a_source_was_cut(spark: SparkSession, tmp_path: Path, pair: list[Path]) -> None:
+    """A capture of one unit is read as it is then: one frame, and the damage behind it."""
+    result = judged(spark, tmp_path / "in", before("check", lambda: os.truncate(pair[1], 200)))
+    assert {capture: session.datagrams for session in result.sessions for capture in session.captures} == {
+        str(pair[0]): messages_of(pair[0]),
+        str(pair[1]): messages_of(pair[1]),
+    }
+    assert 0 < messages_of(pair[1]) < 3
+    (told,) = result.partial
+    assert told.startswith(f"{pair[1]}: damaged at byte ")
 
 
 def test_a_cancelled_job_leaves_nothing_and_running_again_completes_it(
