@@ -143,7 +143,7 @@ def test_sql_tells_copies_that_nobody_asked_for_from_those_that_somebody_did(tmp
         "crossings": "crossings.values.tolist()",
         "doors": "doors[['subscriber', 'topic', 'outcome', 'filters_held']].values.tolist()",
         "faults": "len(made.truth()['faults'])",
-        "bars": "sum(patch.get_width() for patch in axes.patches)",
+        "bars": "float(sum(patch.get_width() for patch in axes.patches))",
     }
     answer = told("sql_across_tables", tmp_path, 6, asked)
     pairs = [(room_of, device_of) for room_of, device_of, *_ in answer["crossings"]]
