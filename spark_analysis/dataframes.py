@@ -51,6 +51,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "findings": FINDINGS,
     "verdicts": VERDICTS,
 }
+_OF_PASSES = tuple(name for name in SCHEMAS if name != "messages")
 _BATCH_ROWS = 1 << 16
 _FILE_ROWS = 1 << 20
 EMPTY = "part-empty.parquet"  # tells the columns of a table without rows
@@ -186,8 +187,12 @@ class Analysis:
             self.messages.write.mode("overwrite").parquet(target.place("messages"))
 
     def release(self) -> None:
-        """Forget what was kept on disk; a later action makes it again."""
+        """Forget what was kept on disk. Tables that are asked for later are made, and kept, again."""
         self._engine.release()
+        if self._packed is not None:
+            self._packed = self._engine.keep(self._packed)
+        for name in ("_results", *_OF_PASSES):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def _results(self) -> Results:
