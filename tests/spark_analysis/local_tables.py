@@ -8,8 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from spark_analysis.checker.ingested import find_sources
 from spark_analysis.checker.session_plans import SessionPlan, plan_sources
+from spark_analysis.dataframes import SCHEMAS
 from spark_analysis.engines import Engine, LocalEngine
 from spark_analysis.packing import unpack
 from spark_analysis.pipeline import ROW_TABLES, Options, analyse_sessions
@@ -19,30 +22,36 @@ from spark_analysis.planning import wanted_dialects
 TABLES = ("endpoints", "subscriptions", "deliveries", "exchanges", "evidence", "findings", "verdicts")
 ONE_UNIT = 1 << 40
 
-Rows = Sequence[Mapping[str, Any]]
-
 
 def local_tables(
     *sources: Path | str, dialects: Sequence[str] | None = None, brokers: Sequence[str] = (), merge: bool = False
 ) -> dict[str, list[str]]:
     """Each capture is read in one piece."""
+    found = arrow_tables(*sources, dialects=dialects, brokers=brokers, merge=merge)
+    return {name: texts(table.to_pylist()) for name, table in found.items()}
+
+
+def arrow_tables(
+    *sources: Path | str, dialects: Sequence[str] | None = None, brokers: Sequence[str] = (), merge: bool = False
+) -> dict[str, pa.Table]:
+    """The same, for those that have many rows."""
     wanted = wanted_dialects(dialects)
     sessions, failed = plan_sources(find_sources([str(one) for one in sources]), wanted, merge, ONE_UNIT)
     assert failed == {}
     options = Options(wanted, tuple(brokers), summaries=False, tables=frozenset(ROW_TABLES))
-    return {name: texts(rows) for name, rows in tables_of(LocalEngine(), sessions, options).items()}
+    return tables_of(LocalEngine(), sessions, options)
 
 
-def tables_of(engine: Engine, sessions: Sequence[SessionPlan], options: Options) -> dict[str, list[dict[str, Any]]]:
+def tables_of(engine: Engine, sessions: Sequence[SessionPlan], options: Options) -> dict[str, pa.Table]:
     """What the passes give, unpacked. A session that cannot be read fails the test."""
     kinds = [name for name in TABLES if name in ROW_TABLES]
     kinds += [f"{name}:{dialect.name}" for name in TABLES for dialect in options.dialects.wanted]
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
+    found = {name: [SCHEMAS[name].empty_table()] for name in TABLES}
     for some in analyse_sessions(engine, sessions, options).rows:
         for row in engine.collect(some, [*kinds, "failed"], "look"):
             assert row.kind != "failed", row.data
-            found[row.kind.partition(":")[0]] += unpack(row.data).to_pylist()
-    return found
+            found[row.kind.partition(":")[0]].append(unpack(row.data))
+    return {name: pa.concat_tables(tables) for name, tables in found.items()}
 
 
 def texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -108,7 +108,8 @@ def tables(
     with pytest.MonkeyPatch.context() as patch:
         if cut is not None:
             patch.setattr(pipeline, "BUCKET_ROWS", max(1, -(-datagrams // cut.buckets)))
-        return tables_of(engine, [SessionPlan("run", tuple(map(str, paths)), tuple(units))], options)
+        found = tables_of(engine, [SessionPlan("run", tuple(map(str, paths)), tuple(units))], options)
+    return {name: table.to_pylist() for name, table in found.items()}
 
 
 def same(found: Tables, expected: Tables) -> None:

@@ -1,4 +1,6 @@
-"""The source and `ingest` in sessions that are not ours: a script given to spark-submit, a client of Spark Connect."""
+"""The source, `ingest` and the analysis in sessions that are not ours: scripts given to spark-submit, clients of Spark
+Connect.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,17 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
+from generators.capture_point import write
+from generators.generate import Order, generate
 from spark_analysis.manifest import file_places, load_manifest
 from spark_analysis.source_options import SOURCE_COLUMNS
 from tests.spark_analysis.traffic import codec_rows, write_capture
 
+from .local_tables import TABLES, digest, local_tables, texts
+
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("spark")]
+
+FAULTS = {"forward-missing": 0.1, "ack-missing": 0.1, "network-loss": 0.05}
 
 SUBMITTED = """
 import sys
@@ -51,6 +59,37 @@ try:
     ingest(spark, [sys.argv[1]], "broken")
 except TopicsharkError as error:
     print("counted", error)
+spark.stop()
+"""
+
+# The rows are digested as `local_tables` does it, by a script that has nothing of the tests.
+ANALYSING = """
+import hashlib, json, sys
+from pyspark.sql import SparkSession
+from spark_analysis import check, pipeline
+from spark_analysis.dataframes import SCHEMAS, analyse
+from spark_analysis.spark_session import is_connect
+
+check.UNIT_BYTES, pipeline.BUCKET_ROWS = int(sys.argv[2]), 100
+spark = SparkSession.builder.getOrCreate()
+print("counted", "connect" if is_connect(spark) else "classic")
+
+
+def tell(analysis):
+    print("counted units", [len(session.units) > 1 for session in analysis._sessions])
+    for name in list(SCHEMAS)[1:]:
+        rows = [row.asDict(recursive=True) for row in getattr(analysis, name).collect()]
+        lines = sorted(json.dumps(row, sort_keys=True) for row in rows)
+        print("counted", name, len(lines), hashlib.sha256("\\n".join(lines).encode()).hexdigest())
+    print("counted messages", analysis.messages.count())
+    analysis.release()
+
+
+analysis = analyse(spark, sys.argv[1])
+tell(analysis)
+if int(sys.argv[2]) > 1 << 30:
+    tell(analyse(spark, analysis.messages))
+    analyse(spark, sys.argv[1]).write("out")
 spark.stop()
 """
 
@@ -107,3 +146,30 @@ def test_ingest_in_a_session_that_is_not_ours(tmp_path: Path, capture: Path, kin
     frames = pa.concat_tables(files).select(["frame", "topic", "payload"]).to_pylist()
     place = {name: SOURCE_COLUMNS.index(name) for name in ("frame", "topic", "payload")}
     assert frames == [{name: row[at] for name, at in place.items()} for row in rows]
+
+
+@pytest.mark.parametrize("kind", ["submitted", "connected"])
+@pytest.mark.parametrize("unit_bytes", [3_000, 1 << 40], ids=["in units", "whole"])
+def test_the_analysis_in_a_session_that_is_not_ours(tmp_path: Path, kind: str, unit_bytes: int) -> None:
+    """All tables have the rows that they have in this process; from the capture, and from the table of its messages."""
+    order = Order("building", 1, sensors=3, dashboards=2, rounds=6, faults=FAULTS)
+    write(generate(order).capture, tmp_path / "run.pcap")
+    script = tmp_path / "job.py"
+    if kind == "submitted":
+        script.write_text(ANALYSING)
+        submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+        command = [str(submit), "--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+    else:
+        script.write_text(ANALYSING.replace("builder.", 'builder.remote("local[2]").'))
+        command = [sys.executable]
+    told = counted([*command, "job.py", str(tmp_path / "run.pcap"), str(unit_bytes)], tmp_path)
+    tables = local_tables(tmp_path / "run.pcap")
+    assert all(tables.values())
+    rows = [f"counted {name} {len(tables[name])} {digest(tables[name])}" for name in TABLES]
+    rows.append(f"counted messages {len(codec_rows(tmp_path / 'run.pcap', 'run'))}")
+    session = "connect" if kind == "connected" else "classic"
+    if unit_bytes < 1 << 30:
+        assert told == [f"counted {session}", "counted units [True]", *rows]
+    else:
+        assert told == [f"counted {session}", *(["counted units [False]", *rows] * 2)]
+        assert {name: texts(pq.read_table(tmp_path / "out" / name).to_pylist()) for name in TABLES} == tables
