@@ -1,4 +1,4 @@
-"""Ingest on a real cluster: a master and two workers on loopback, of whose processes some are killed in the middle."""
+"""Ingest and analysis on a real cluster: a master and two workers on loopback, with processes killed in the middle."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ from generators.tiling import segment_of
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.reading import read_file
 from pcap_tools.columnar.schema import ALL_COLUMNS
+from spark_analysis.dataframes import EMPTY
 from spark_analysis.manifest import load_manifest
 from spark_analysis.planning import plan_capture, wanted_dialects
 from tests.conftest import REPO
 from tests.waiting import wait_until
+
+from .local_tables import TABLES, arrow_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.net, pytest.mark.xdist_group("spark")]
 
@@ -95,9 +98,18 @@ def command_of(process: int) -> str:
         return ""
 
 
-def kill_one(worker: int, kind: str) -> bool:
+def is_busy(process: int) -> bool:
+    """It computes right now, and does not wait."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "R"
+    except OSError:
+        return False
+
+
+def kill_one(worker: int, kind: str, busy: bool = False) -> bool:
     """SIGKILL for a process of this kind below a Spark worker, the youngest: the others wait or hand out work."""
     found = [process for process in offspring(worker) if kind in command_of(process)]
+    found = [process for process in found if is_busy(process)] if busy else found
     if not found:
         return False
     os.kill(max(found), signal.SIGKILL)
@@ -154,3 +166,90 @@ def test_rows_are_exact_though_processes_of_the_cluster_are_killed(
     files = sorted(file.name for file in load_manifest(out).sources[str(capture)].files)
     assert pa.concat_tables(pq.ParquetFile(out / name).read() for name in files).equals(decoded_here(capture))
     assert len(list(out.rglob("*part-*"))) == len(files), "nothing is left of the attempts that died"
+
+
+# -- analysis ---------------------------------------------------------------------------------------------------------
+
+ANALYSING = """
+import sys
+from spark_analysis import check, pipeline
+from spark_analysis.dataframes import analyse
+from spark_analysis.spark_session import open_session
+
+check.UNIT_BYTES, pipeline.BUCKET_ROWS = 4 << 20, 60_000
+with open_session(sys.argv[1]) as spark:
+    analysis = analyse(spark, sys.argv[2])
+    assert len(analysis._sessions[0].units) >= 10
+    analysis.write(sys.argv[3])
+"""
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> Path:
+    path = tmp_path / "faulty.pcap"
+    order = Order("building", faults={"forward-missing": 0.05, "ack-missing": 0.02}, sensors=4, rounds=5)
+    write_bulk(segment_of(generate(order)), PACKETS, str(path))
+    return path
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    """By all columns that can be sorted by; rows come in no order."""
+    flat = table.flatten()
+    while flat.schema != table.schema:
+        table, flat = flat, flat.flatten()
+    names = [field.name for field in flat.schema if not pa.types.is_nested(field.type)]
+    return flat.sort_by([(name, "ascending") for name in sorted(names)]).combine_chunks()
+
+
+def test_tables_are_exact_though_processes_of_the_cluster_are_killed(
+    cluster: tuple[str, list[int]], faulty: Path, tmp_path: Path
+) -> None:
+    """A Python worker dies, later an executor with all rows that were kept on its disk, then the other one, when the
+    first files of tables are there."""
+    url, (first, second) = cluster
+    (tmp_path / "job.py").write_text(ANALYSING)
+    run = subprocess.Popen(
+        [sys.executable, "job.py", url, str(faulty), str(tmp_path / "out")],
+        cwd=tmp_path,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(REPO)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    def said(words: str) -> int:
+        """How often the executors have said this."""
+        logs = tmp_path.glob("work*/app-*/*/stderr")
+        return sum(len(re.findall(words, log.read_text(errors="replace"))) for log in logs)
+
+    def written() -> list[Path]:
+        return [path for path in tmp_path.glob("out/*/part-*.parquet") if path.name != EMPTY]
+
+    def over() -> bool:
+        return run.poll() is not None
+
+    finished, lost = "Finished task", "Python worker exited unexpectedly"
+    wait_long_until(lambda: said(finished) >= 5 or over(), "units are read")
+    # One that dies between two tasks takes none with it: then another has to.
+    wait_long_until(
+        lambda: said(lost) or over() or (kill_one(first, "pyspark.daemon", busy=True) and said(lost)),
+        "a task is lost with its Python worker",
+    )
+    before = said(finished)
+    wait_long_until(lambda: said(finished) >= before + 30 or over(), "rows are kept, and steps go on")
+    wait_long_until(lambda: kill_one(second, "CoarseGrainedExecutorBackend") or over(), "an executor dies")
+    assert not over(), run.communicate()
+    assert not written(), "the executor died too late to matter"
+    wait_long_until(lambda: written() or over(), "tables are being written")
+    wait_long_until(lambda: kill_one(first, "CoarseGrainedExecutorBackend") or over(), "the other executor dies")
+    assert not over(), run.communicate()
+    _, complaints = run.communicate(timeout=PATIENCE_S)
+    assert run.returncode == 0, complaints
+    expected = arrow_tables(faulty)
+    assert expected["exchanges"].num_rows > PACKETS // 10
+    for name in TABLES:
+        assert expected[name].num_rows or name == "evidence"
+        found = pq.read_table(tmp_path / "out" / name)
+        assert found.num_rows == expected[name].num_rows, name
+        assert in_order(found).equals(in_order(expected[name])), name
+    assert said(lost)
