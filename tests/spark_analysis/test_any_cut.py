@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import event, given, note, settings
+from hypothesis import event, example, given, note, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -23,13 +23,14 @@ from generators.fault import CATALOGUE
 from generators.generate import Order, generate
 from pcap_tools.capture import CaptureWriter
 from pcap_tools.dialect import load_dialect
-from spark_analysis import pipeline
+from spark_analysis import check, pipeline
 from spark_analysis.checker.session_plans import SessionPlan
 from spark_analysis.checker.units import Unit
 from spark_analysis.engines import Engine, LocalEngine, SparkEngine
 from spark_analysis.pipeline import ROW_TABLES, Options
 from spark_analysis.planning import plan_capture, wanted_dialects
 
+from .checked import judged
 from .local_tables import tables_of, texts
 
 EXAMPLES = int(os.environ.get("TOPICSHARK_FUZZ", "6000")) // 1000
@@ -176,16 +177,24 @@ def without_ids(found: Tables) -> Tables:
     return {**found, "findings": findings}
 
 
+LOSS = {"network-loss": 0.1, "forward-missing": 0.2}
+# What some clients' datagrams show of the network makes other clients' deliveries uncertain.
+UNCERTAIN = Order(
+    "retained", 14, ("colon",), faults=LOSS, capture={"point": Point.ANY}, sensors=2, dashboards=2, rounds=3
+)
+
+
+@example(UNCERTAIN, Cuts((0.5,), 3))
 @settings(max_examples=EXAMPLES, derandomize=not MANY, database=None)
 @given(orders(), cuts())
 def test_fuzz_any_cut_has_the_rows_of_the_whole(order: Order, cut: Cuts) -> None:
     with TemporaryDirectory() as folder:
-        example = Example(order, Path(folder))
+        made = Example(order, Path(folder))
         note(f"{order}, {cut}")
         event(f"units: {len(cut.begins) // 10 * 10} or more, in {cut.buckets} buckets")
-        event(f"datagrams: {example.datagrams // 100 * 100} or more")
-        same(example.cut(cut, LocalEngine()), example.whole)
-        same(without_ids(example.merged(cut, LocalEngine())), without_ids(example.whole))
+        event(f"datagrams: {made.datagrams // 100 * 100} or more")
+        same(made.cut(cut, LocalEngine()), made.whole)
+        same(without_ids(made.merged(cut, LocalEngine())), without_ids(made.whole))
 
 
 @pytest.mark.spark
@@ -200,3 +209,23 @@ def test_spark_has_the_rows_of_the_whole(spark: SparkSession, tmp_path: Path) ->
     finally:
         engine.release()
     same(without_ids(merged), without_ids(example.whole))
+
+
+def test_what_stands_beside_an_ack_may_be_in_another_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two requests wait; the ACK follows the forward of the second, so the first got none and should be sent again.
+    Each frame is a unit."""
+    lines = """
+    1     0    anna > broker  SUBSCRIBE filter=home/*
+    2     1    broker > anna  SUBACK
+    3   100    bert > broker  PUBLISH topic=home/fan payload=1
+    4   100.2  bert > broker  PUBLISH topic=home/lamp payload=2
+    5   100.4  broker > anna  PUBLISH topic=home/fan payload=1
+    6   100.6  broker > anna  PUBLISH topic=home/lamp payload=2
+    7   100.8  broker > bert  PUBACK
+    8 60000    dora > broker  PUBLISH topic=elsewhere payload=3
+    9 60001    broker > dora  PUBACK
+"""
+    whole = judged(tmp_path, lines)
+    monkeypatch.setattr(check, "UNIT_BYTES", 1)
+    monkeypatch.setattr(pipeline, "BUCKET_ROWS", 1)
+    assert judged(tmp_path, lines).failed == whole.failed == {"A-MISSING": [3], "R-MISSING": [3]}
