@@ -167,29 +167,28 @@ def test_nothing_is_judged_before_an_action(analysed: Callable[..., Analysis], t
 
 
 def test_rows_stay_with_spark(
-    analysed: Callable[..., Analysis], captures: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, in_units: None
+    analysed: Callable[..., Analysis], captures: Path, monkeypatch: pytest.MonkeyPatch, in_units: None
 ) -> None:
     """To the driver come only facts about sessions, a few rows for each unit, by name: no table, no message."""
     kinds: list[str] = []
-    collect = SparkEngine.collect
+    analysis = analysed(captures / "one.pcap")
+    units = len(analysis._sessions[0].units)
+    frame = type(analysis.messages)
+    collect, to_arrow = SparkEngine.collect, frame.toArrow
 
-    def watched(self: SparkEngine, rows: DataFrame, wanted: list[str], label: str) -> list[Packed]:
+    def watched(*arguments: Any) -> list[Packed]:
         with monkeypatch.context() as patch:
-            patch.setattr(type(rows), "toArrow", to_arrow)
-            found = collect(self, rows, wanted, label)
+            patch.setattr(frame, "toArrow", to_arrow)
+            found = collect(*arguments)
         kinds.extend(row.kind for row in found)
         return found
 
-    analysis = analysed(captures / "one.pcap")
-    units = len(analysis._sessions[0].units)
     asked: list[str] = []
-    to_arrow = type(analysis.messages).toArrow
     for name in ("collect", "toPandas", "toArrow", "toLocalIterator"):
-        monkeypatch.setattr(type(analysis.messages), name, lambda *_, told=name: asked.append(told))
+        monkeypatch.setattr(frame, name, lambda *_, told=name: asked.append(told))
     monkeypatch.setattr(SparkEngine, "collect", watched)
     expected = len(local_tables(captures / "one.pcap")["deliveries"])
     assert analysis.deliveries.count() == expected
-    analysis.exchanges.write.parquet(str(tmp_path / "kept"))
     assert asked == []
     assert set(kinds) == COLLECTED_KINDS - {"failed"}
     assert len(kinds) <= 1 + 2 * units

@@ -103,7 +103,7 @@ def test_the_data_source_gives_a_table_that_is_judged_in_blocks(
     analysis = analysed(reader.load(str(captures[0])).orderBy("payload"))
     assert len(analysis._sessions[0].units) >= 3
     expected = local_tables(captures[0])
-    names = ("findings", "exchanges", "verdicts")
+    names = ("findings", "exchanges")
     assert tables_of(analysis, names) == {name: expected[name] for name in names}
 
 
