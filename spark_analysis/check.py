@@ -65,7 +65,7 @@ def judge(sources: Sources, options: Options, merge: bool, engine: Engine, rules
     results = analyse_sessions(engine, sessions, options)
     kinds = [f"{kind}:{one.name}" for one in options.dialects.wanted for kind in _KINDS]
     kinds += ["failed", "damage"]
-    rows = [row for some in results.rows for row in engine.collect(some, kinds, "check")]
+    rows = engine.collect(results.rows, kinds, "check") if results.rows else []
     by_session: dict[int, dict[str, list[bytes]]] = {}
     for row in rows:
         by_session.setdefault(row.bucket, {}).setdefault(row.kind, []).append(row.data)

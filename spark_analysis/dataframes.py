@@ -106,8 +106,9 @@ def _of_messages(spark: SparkSession, table: DataFrame, options: Options) -> Ana
 
 
 class Analysis:
-    """The tables of some sessions; their columns: `SCHEMAS`. The first action makes them all, in one pass; they are
-    kept on disk until `release`.
+    """The tables of some sessions; their columns: `SCHEMAS`. They are made together, when the first of them is used, and
+    kept on disk until `release`. To ask for a table runs jobs if a session is large: who its brokers are must be known
+    before its rows can be cut.
 
     ``failed`` says of each capture that cannot be read why; ``damage`` has what is known by now of others' damage (of
     small captures it shows only as they are read).
@@ -182,7 +183,12 @@ class Analysis:
         if made:
             where = str(folder) if is_remote(str(folder)) else target.name
             rows = self._rows(made).mapInArrow(partial(_write_rows, where), "file STRING")
-            run_job(self._spark, rows.toArrow, "write")
+            written = {f"{name}/{EMPTY}" for name in made}.union(
+                run_job(self._spark, rows.toArrow, "write")["file"].to_pylist()
+            )
+            # A task that was repeated may have had its rows in another order the first time.
+            for file in (file for name in made for file in target.list(name) if file not in written):
+                target.delete(file)
         if "messages" in tables:
             self.messages.write.mode("overwrite").parquet(target.place("messages"))
 

@@ -50,8 +50,8 @@ class Engine(Protocol):
     def keep(self, rows: Any) -> Any:
         """The same rows, made once however often they are used."""
 
-    def collect(self, rows: Any, kinds: Sequence[str], label: str) -> list[Packed]:
-        """Rows of these kinds, which are few and small."""
+    def collect(self, rows: Sequence[Any], kinds: Sequence[str], label: str) -> list[Packed]:
+        """Rows of these kinds, which are few and small; all in one job."""
 
 
 class LocalRows:
@@ -94,8 +94,8 @@ class LocalEngine:
     def keep(self, rows: LocalRows) -> LocalRows:
         return rows
 
-    def collect(self, rows: LocalRows, kinds: Sequence[str], label: str) -> list[Packed]:
-        return list(rows.of(kinds))
+    def collect(self, rows: Sequence[LocalRows], kinds: Sequence[str], label: str) -> list[Packed]:
+        return [row for one in rows for row in one.of(kinds)]
 
 
 def _by_kind(rows: Iterable[Packed]) -> dict[str, list[bytes]]:
@@ -132,11 +132,6 @@ class SparkEngine:
     ) -> DataFrame:
         from pyspark.sql import functions as f
 
-        wanted = [one.where(f.col("kind").isin(list(kinds))) for one in rows]
-        whole = wanted[0]
-        for one in wanted[1:]:
-            whole = whole.unionAll(one)
-
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             found: dict[int, list[Packed]] = {}
             for batch in batches:
@@ -145,7 +140,8 @@ class SparkEngine:
             for bucket in sorted(found):
                 yield from _as_batches(function(bucket, _by_kind(found.pop(bucket))))
 
-        return whole.repartitionById(max(buckets, 1), f.col("bucket")).mapInArrow(run, PACKED_SCHEMA)
+        whole = _of_kinds(rows, kinds).repartitionById(max(buckets, 1), f.col("bucket"))
+        return whole.mapInArrow(run, PACKED_SCHEMA)
 
     def keep(self, rows: DataFrame) -> DataFrame:
         from pyspark import StorageLevel
@@ -153,12 +149,10 @@ class SparkEngine:
         self._kept.append(rows.persist(StorageLevel.DISK_ONLY))
         return self._kept[-1]
 
-    def collect(self, rows: DataFrame, kinds: Sequence[str], label: str) -> list[Packed]:
-        from pyspark.sql import functions as f
-
+    def collect(self, rows: Sequence[DataFrame], kinds: Sequence[str], label: str) -> list[Packed]:
         from .task_rows import run_job
 
-        wanted = rows.where(f.col("kind").isin(list(kinds)))
+        wanted = _of_kinds(rows, kinds)
         with self._stage(label) if self._stage else nullcontext():
             found = run_job(self.spark, wanted.toArrow, label)
         return [Packed(*row) for row in zip(*(column.to_pylist() for column in found.columns), strict=True)]
@@ -168,6 +162,16 @@ class SparkEngine:
         for rows in self._kept:
             rows.unpersist()
         self._kept.clear()
+
+
+def _of_kinds(rows: Sequence[DataFrame], kinds: Sequence[str]) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    wanted = [one.where(f.col("kind").isin(list(kinds))) for one in rows]
+    whole: DataFrame = wanted[0]
+    for one in wanted[1:]:
+        whole = whole.unionAll(one)
+    return whole
 
 
 @contextmanager

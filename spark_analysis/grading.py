@@ -141,9 +141,8 @@ def _grade_on_spark(
         bundles = _bundles([one for one in submissions if one.folder not in large])
         found = []
         if bundles:
-            found = engine.collect(
-                engine.read(partial(_grade_all, wish), bundles, "grade"), (_GRADE, _REFUSED), "grade"
-            )
+            rows = engine.read(partial(_grade_all, wish), bundles, "grade")
+            found = engine.collect([rows], (_GRADE, _REFUSED), "grade")
         for row in found:
             if row.kind == _REFUSED:
                 raise UsageError(row.data.decode())

@@ -30,7 +30,7 @@ from .checker.broker_activity import edges_of, join_units, runs_of, set_beside
 from .checker.control import CONTROL, control_and_acks, control_rows, subscription_rows, subscriptions_of
 from .checker.deliveries import topic_rows
 from .checker.endpoints import Point, add_pairs, brokers_of, pairs_of
-from .checker.events import COLUMNS, PAYLOAD_HASH, Col, Events, events_of, rows_of, with_parties
+from .checker.events import COLUMNS, PAYLOAD_HASH, Col, Events, events_of, rows_of, with_coded_texts, with_parties
 from .checker.evidence import evidence_rows
 from .checker.exchanges import FORWARDS, Forwards
 from .checker.facts import SessionFacts, facts_of, needs_control
@@ -321,12 +321,13 @@ class LargeSessions:
     def _endpoints(self, surveyed: Any) -> list[Cut]:
         """The dialects of each session that can be read."""
         engine, options = self._engine, self._options
-        failed = {row.bucket for row in engine.collect(surveyed, ["failed"], "look")}
         plans = [session for _, session in self._sessions]
         count = len(plans) * len(options.dialects.wanted)
         added = engine.fold([surveyed], ["pairs"], count, partial(_add_pairs, options, plans), "look")
+        found = engine.collect([surveyed, added], ["failed", "endpoints"], "look")
+        failed = {row.bucket for row in found if row.kind == "failed"}
         cuts: list[Cut] = []
-        for row in sorted(engine.collect(added, ["endpoints"], "look")):
+        for row in sorted(row for row in found if row.kind == "endpoints"):
             at, dialect = divmod(row.bucket, len(options.dialects.wanted))
             number, plan = self._sessions[at]
             if number not in failed:
@@ -342,7 +343,7 @@ class LargeSessions:
         kinds, buckets = ["control", "edges", "runs"], sum(cut.buckets for cut in cuts)
         controlled = engine.keep(engine.fold([seen], kinds, buckets, partial(_fold_control, options, cuts), "look"))
         found: dict[tuple[int, str], list[bytes]] = {}
-        for row in engine.collect(controlled, ["edges", "runs", "numbers"], "look"):
+        for row in engine.collect([controlled], ["edges", "runs", "numbers"], "look"):
             found.setdefault((row.bucket, row.kind), []).append(row.data)
         made = []
         for at, cut in enumerate(cuts):
@@ -416,7 +417,7 @@ def _events(
     read = read_unit(unit, options.dialects, columns)
     for at, cut in enumerate(cuts):
         if cut.session == session and read.batches:
-            table = rows_of(read.batches, cut.facts.policy.dialect.name)
+            table = with_coded_texts(rows_of(read.batches, cut.facts.policy.dialect.name))
             if len(table):
                 yield at, cut, with_brokers(events_of(table, cut.facts.policy, cut.facts.captures), cut.facts)
 

@@ -16,6 +16,7 @@ from ipaddress import ip_address
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pcap_tools.escaping import escape_text
@@ -61,6 +62,7 @@ def _talks(capture: str, dialects: Dialects) -> Iterator[tuple[Policy, pa.Table]
 
 def parties_of(pairs: pa.Table, policy: Policy, brokers: Brokers) -> pa.Table:
     """Of one dialect; ``pairs``: see ``endpoints.PAIRS``. A host may have several rows."""
+    pairs = pairs.filter(pc.is_valid(pairs.column("src")))
     (src, by), (dst, to) = (_side(pairs, end, brokers) for end in ("src", "dst"))
     if policy.dialect.spec.broker.forward_from == "ephemeral":
         hosts = np.array(sorted(brokers.hosts), np.int64)

@@ -38,6 +38,7 @@ _SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.python.unix.domain.socket.enabled": _HAS_UNIX_SOCKETS,
     "spark.python.worker.reuse": "true",
+    "spark.shuffle.compress": "false",  # what is shuffled is packed, and compressed already
     "spark.sql.shuffle.partitions": "8",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -19,6 +19,7 @@ from .events import FROM_BROKER, TO_BROKER, Col, Events
 from .exchanges import Forwards
 from .facts import SessionFacts
 from .kernels.expecting import CLIENT, EXPECTED, FILTER, LEAST, MOST, PUBLISH, expect
+from .kernels.grouping import distinct, order_by_key
 from .kernels.hashing import mix
 from .kernels.matching import match
 from .policy import SECOND, SUBSCRIBE
@@ -197,8 +198,8 @@ def deliver(events: Events, facts: SessionFacts, publishes: Publishes | None = N
 
 def _name_texts(events: Events, facts: SessionFacts, rows: Integers) -> dict[int, str]:
     """The distinct topics that were published, by their numbers."""
-    found, at = np.unique(events[Col.NAME][rows], return_index=True)
-    policy = events.policy
+    at, _ = distinct(events[Col.NAME][rows])
+    found, policy = events[Col.NAME][rows[at]], events.policy
     if facts.bindings.texts:
         texts = {int(one): facts.bindings.texts.get(int(one)) for one in found}
         missing = [index for index, one in enumerate(found) if texts[int(one)] is None]
@@ -228,8 +229,9 @@ def _due(
     subscriptions = facts.subscriptions
     if not len(rows) or not subscriptions.filters:
         return np.zeros((EXPECTED, 0), np.int64)
-    found, where = np.unique(events[Col.NAME][rows], return_inverse=True)
-    topic = np.array([number[int(one)] for one in found], np.int64)[where]
+    names = events[Col.NAME][rows]
+    first, where = distinct(names)
+    topic = np.array([number[int(one)] for one in names[first]], np.int64)[where]
     time, broker = (np.ascontiguousarray(events[column][rows]) for column in (Col.TIME, Col.BROKER))
     tables = subscriptions.by_filter, subscriptions.subscribers, subscriptions.first, subscriptions.changes
     out = np.empty((EXPECTED, 4 * len(rows) + 16), np.int64)
@@ -244,12 +246,9 @@ def _one_each(due: Integers, retained: Integers, copies: str) -> tuple[Integers,
     """Several filters of one subscriber: as many copies as filters, or one, as the dialect has it. Also returned is
     which of the result each of the given became."""
     key = mix(mix(due[PUBLISH], due[CLIENT]), retained)
-    _, first, where = np.unique(key, return_index=True, return_inverse=True)
+    first, where = distinct(key)
     if len(first) == due.shape[1]:
         return due, retained, np.arange(due.shape[1])
-    in_order = np.argsort(first)  # of publishes, not of hashes
-    first = first[in_order]
-    where = np.argsort(in_order)[where]
     merged = np.ascontiguousarray(due[:, first])
     for row in (LEAST, MOST):
         merged[row] = 0
@@ -348,7 +347,7 @@ def _doubled(events: Events, seen: Integers) -> tuple[Flags, Integers]:
     each, itself where there is no other."""
     ip_id, time = events[Col.IP_ID][seen], events[Col.TIME][seen]
     same = mix(mix(events[Col.BROKER][seen], events[Col.CLIENT][seen]), mix(events[Col.CONTENT][seen], ip_id))
-    order = np.lexsort((seen, same))
+    order = order_by_key(same)
     again = np.zeros(len(seen), np.bool_)
     close = (same[order][1:] == same[order][:-1]) & (np.diff(time[order]) < DOUBLE_NS)
     again[order[1:]] = close & (ip_id[order[1:]] > 0)
@@ -379,7 +378,8 @@ def _pair(
     # In a session a topic may have to be introduced first, and that be repeated.
     at_once = HORIZON_NS if facts.policy.has_sessions else AT_ONCE_NS
     until = np.concatenate([time[: len(cause)] + np.where(is_kept, at_once, HORIZON_NS), none])
-    order = np.lexsort((place, both))
+    in_order = np.argsort(place, kind="stable")
+    order = in_order[order_by_key(both[in_order])]
     filled, first = np.zeros(len(cause), np.int64), np.full(len(cause), -1, np.int64)
     answers = np.empty(len(seen), np.int64)
     least, most = (np.concatenate([due[row], none]) for row in (LEAST, MOST))

@@ -10,6 +10,7 @@ from .events import Col
 from .evidence import UNSETTLED
 from .findings import as_list
 from .kernels.expecting import CLIENT, FILTER, LEAST, PUBLISH, SINCE
+from .kernels.grouping import order_by_key
 from .kernels.hashing import mix
 from .policy import SECOND
 from .topic_view import Shortage, TopicView
@@ -84,29 +85,31 @@ class DeliveryRules:
         """One publisher's messages under one topic come to a subscriber in the order in which they were published."""
         due, events = self.view.due, self.events
         came = np.flatnonzero((self.deliveries.first >= 0) & (self.deliveries.retained < 0))
+        came = came[np.argsort(due[PUBLISH][came], kind="stable")]
         publish, forward = due[PUBLISH][came], self.deliveries.first[came]
         stream = mix(
             mix(events[Col.CLIENT][publish], events[Col.NAME][publish]),
             mix(due[CLIENT][came], events[Col.BROKER][publish]),
         )
-        order = np.lexsort((publish, stream))
+        order = order_by_key(stream)
         publish, forward, stream = publish[order], forward[order], stream[order]
         self.candidates.check("D-REORDERED", forward)
         overtaken = np.flatnonzero((stream[1:] == stream[:-1]) & (forward[1:] < forward[:-1]))
+        ends = np.append(np.flatnonzero(stream[1:] != stream[:-1]) + 1, len(stream))
         told: set[int] = set()
         for at in as_list(overtaken):
             slow = at
             while slow >= 0 and stream[slow] == stream[at] and forward[slow] > forward[at + 1]:
                 if slow not in told:
                     told.add(slow)
-                    self._overtaken(slow, publish, forward, stream)
+                    self._overtaken(slow, publish, forward, ends)
                 slow -= 1
 
-    def _overtaken(self, slow: int, publish: Integers, forward: Integers, stream: Integers) -> None:
-        """Tell of a forward that came behind later messages of its stream, unless they are all the same."""
+    def _overtaken(self, slow: int, publish: Integers, forward: Integers, ends: Integers) -> None:
+        """Tell of a forward that came behind later messages of its stream, unless they are all the same. ``ends`` are
+        those of the streams."""
         events, time = self.events, self.events[Col.TIME]
-        end = int(np.searchsorted(stream[slow:], stream[slow], "right")) + slow
-        later = np.arange(slow + 1, end)
+        later = np.arange(slow + 1, int(ends[np.searchsorted(ends, slow, "right")]))
         other = events[Col.PAYLOAD][publish[later]] != events[Col.PAYLOAD][publish[slow]]
         quick = later[(forward[later] < forward[slow]) & other]
         if not len(quick):

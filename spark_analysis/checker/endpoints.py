@@ -8,11 +8,9 @@ Where no message tells, the dialect's broker port does.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +25,8 @@ from .policy import ACK, CREATE, SUBSCRIBE, UNSUBSCRIBE, Policy
 
 STRONG, WEAK = 100, 1
 NEVER = 1 << 62
+Integers = NDArray[np.int64]
+_PORT_BITS = 16
 # Who said what to whom, how often, and when first; message -1 is a datagram in error. One more row has no endpoints:
 # it tells in ``first`` and ``last`` the times of the unit, and how many datagrams the capture holds twice or cut short.
 PAIRS = pa.schema(
@@ -98,25 +98,60 @@ class Brokers:
         return (self.texts[0] if self.ends else "unknown") + (f" and {more} more" if more > 0 else "")
 
 
-def scores(pairs: pa.Table, policy: Policy) -> dict[tuple[str, int], int]:
-    """How much speaks for each endpoint being a broker (or, below 0, a client); ``pairs``: see ``PAIRS``."""
-    towards = _directions(policy)
-    ports = set(policy.dialect.spec.ports.get("broker", []))
-    found: dict[tuple[str, int], int] = defaultdict(int)
-    for row in _talks(pairs):
-        src, dst = (row["src"], row["sport"]), (row["dst"], row["dport"])
-        way = towards[row["message"]] if row["message"] >= 0 else -1
-        if way >= 0:
-            found[dst] += (STRONG if way else -STRONG) * row["count"]
-            found[src] -= (STRONG if way else -STRONG) * row["count"]
-        if (src[1] in ports) != (dst[1] in ports):
-            found[src if src[1] in ports else dst] += WEAK
-    return found
+@dataclass(frozen=True)
+class _Talks:
+    """`PAIRS` as columns, without the row that has no endpoints. ``hosts`` are texts, and the other columns of hosts
+    numbers into them; ends are numbers, too: see `end`."""
+
+    hosts: list[str]
+    src: Integers
+    dst: Integers
+    sport: Integers
+    dport: Integers
+    message: Integers
+    count: Integers
+    first: Integers
+
+    @classmethod
+    def of(cls, pairs: pa.Table) -> _Talks:
+        rows = pairs.filter(pc.is_valid(pairs.column("src"))).combine_chunks()
+        both = pa.chunked_array([*rows.column("src").chunks, *rows.column("dst").chunks], pa.string())
+        coded = both.combine_chunks().dictionary_encode()
+        hosts = coded.indices.to_numpy().astype(np.int64)
+        numbers = (rows.column(name).to_numpy() for name in ("sport", "dport", "message", "count", "first"))
+        return cls(coded.dictionary.to_pylist(), hosts[: len(rows)], hosts[len(rows) :], *numbers)
+
+    @property
+    def source(self) -> Integers:
+        return self.src << _PORT_BITS | self.sport
+
+    @property
+    def target(self) -> Integers:
+        return self.dst << _PORT_BITS | self.dport
+
+    def end(self, number: int) -> tuple[str, int]:
+        """Host and port behind a number of `source` or `target`."""
+        return self.hosts[number >> _PORT_BITS], number & ((1 << _PORT_BITS) - 1)
+
+    def numbers_of(self, ends: Iterable[tuple[str, int]]) -> Integers:
+        """The numbers of those ends that are there."""
+        place = {host: at for at, host in enumerate(self.hosts)}
+        return np.array([place[host] << _PORT_BITS | port for host, port in ends if host in place], np.int64)
 
 
-def _talks(pairs: pa.Table) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pairs.filter(pc.is_valid(pairs.column("src"))).to_pylist()
-    return rows
+def scores(talks: _Talks, policy: Policy) -> dict[tuple[str, int], int]:
+    """How much speaks for each endpoint being a broker (or, below 0, a client); those for which nothing speaks are left
+    out."""
+    way = np.append(_directions(policy), -1)[talks.message]
+    strong = STRONG * talks.count * np.where(way < 0, 0, np.where(way == 1, 1, -1))
+    ports = np.array(sorted(policy.dialect.spec.ports.get("broker", [])), np.int64)
+    from_port, to_port = np.isin(talks.sport, ports), np.isin(talks.dport, ports)
+    one_only = from_port != to_port
+    weights = np.concatenate([WEAK * (one_only & to_port) + strong, WEAK * (one_only & from_port) - strong])
+    ends, where = np.unique(np.concatenate([talks.target, talks.source]), return_inverse=True)
+    totals = np.zeros(len(ends), np.int64)
+    np.add.at(totals, where, weights)
+    return {talks.end(int(ends[at])): int(totals[at]) for at in np.flatnonzero(totals)}
 
 
 def _directions(policy: Policy) -> NDArray[np.int64]:
@@ -136,10 +171,11 @@ def _directions(policy: Policy) -> NDArray[np.int64]:
 
 def choose_brokers(pairs: pa.Table, policy: Policy, named: Sequence[str] = ()) -> Brokers:
     """The endpoints for which more speaks than against; or those that the user names, as HOST or HOST:PORT."""
-    found = scores(pairs, policy)
+    talks = _Talks.of(pairs)
+    found = scores(talks, policy)
     if named:
         wanted = [_named(name) for name in named]
-        there = {(row[end], row[f"{end[0]}port"]) for row in _talks(pairs) for end in ("src", "dst")}
+        there = [talks.end(int(one)) for one in np.unique(np.concatenate([talks.source, talks.target]))]
         found = {end: found.get(end, 0) for end in there if any(_is(end, one) for one in wanted)}
         own = set(policy.dialect.spec.ports.get("broker", []))
         # Of a host that is named without a port: the ends that look like a broker's, if any does.
@@ -175,33 +211,34 @@ def _is(end: tuple[str, int], named: tuple[str, int | None]) -> bool:
 
 def capture_point(pairs: pa.Table, brokers: Brokers) -> Point:
     """Many hosts talk with the broker: at the broker, or, if frames are there more than once, on a bridge."""
-    ends = {(row["src"], row["dst"]) for row in _talks(pairs)}
-    if all(src == dst for src, dst in ends):
+    talks = _Talks.of(pairs)
+    if (talks.src == talks.dst).all():
         return Point.BROKER
-    others = {host for pair in ends for host in pair} - {host for host, _ in brokers.ends}
-    if len(others) < 2:
+    hosts = {talks.hosts[one] for one in np.unique(np.concatenate([talks.src, talks.dst]))}
+    if len(hosts - {host for host, _ in brokers.ends}) < 2:
         return Point.CLIENT
     return Point.BRIDGE if (pc.sum(pairs.column("copies")).as_py() or 0) else Point.BROKER
 
 
 def starts_late(pairs: pa.Table, policy: Policy, brokers: Brokers) -> bool:
     """Several clients get messages before they have said anything; or the first datagram of all is an ACK."""
+    talks = _Talks.of(pairs)
+    ends = talks.numbers_of(brokers.ends)
+    hosts = np.unique(ends >> _PORT_BITS)
+    is_known = talks.message >= 0
+    from_broker, to_broker = np.isin(talks.source, ends), np.isin(talks.target, ends)
+    forwards = np.append(policy.forwards, False)[talks.message] & is_known
+    heard = ~to_broker & forwards & (from_broker | np.isin(talks.src, hosts))
     by_host = policy.dialect.spec.broker.subscriber_port is not None  # they listen elsewhere than they speak
-    ends, hosts = set(brokers.ends), {host for host, _ in brokers.ends}
-    spoke: dict[object, int] = {}
-    heard: dict[object, int] = {}
-    first: tuple[int, bool] = (NEVER, False)
-    for row in _talks(pairs):
-        if row["message"] < 0:
-            continue
-        src, dst = (row["src"], row["sport"]), (row["dst"], row["dport"])
-        from_broker = src in ends
-        first = min(first, (row["first"], bool(from_broker and policy.meaning[row["message"]] == ACK)))
-        if dst in ends:
-            key = src[0] if by_host else src
-            spoke[key] = min(spoke.get(key, NEVER), row["first"])
-        elif policy.forwards[row["message"]] and (from_broker or src[0] in hosts):
-            key = dst[0] if by_host else dst
-            heard[key] = min(heard.get(key, NEVER), row["first"])
-    unprompted = [client for client, time in heard.items() if time < spoke.get(client, NEVER)]
-    return len(unprompted) >= 2 or first[1]
+    speaker, listener = (talks.src, talks.dst) if by_host else (talks.source, talks.target)
+    clients, where = np.unique(np.concatenate([speaker, listener]), return_inverse=True)
+    spoke_at, heard_at = np.full(len(clients), NEVER, np.int64), np.full(len(clients), NEVER, np.int64)
+    spoke = np.flatnonzero(to_broker & is_known)
+    np.minimum.at(spoke_at, where[spoke], talks.first[spoke])
+    heard_rows = np.flatnonzero(heard)
+    np.minimum.at(heard_at, where[len(speaker) + heard_rows], talks.first[heard_rows])
+    if (heard_at < spoke_at).sum() >= 2:
+        return True
+    earliest = is_known & (talks.first == talks.first[is_known].min(initial=NEVER))
+    acks = from_broker & np.append(policy.meaning == ACK, False)[talks.message]
+    return bool(earliest.any() and acks[earliest].all())

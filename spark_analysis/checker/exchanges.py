@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .events import NOTHING, TO_BROKER, Col, Events
 from .kernels import pairing
+from .kernels.grouping import order_by_key
 from .kernels.hashing import mix
 from .kernels.pairing import PAIRED, REPLY, REQUEST, pair
 from .policy import ACK, PUBLISH, Policy
@@ -151,7 +152,7 @@ def _pair(
     table[pairing.ANCHOR] = -1 if anchors is None else place[anchors[rows]]
     forwarded = forwarded_rows(events, forwards)
     table[pairing.FORWARDED] = forwarded[rows] & (anchors is not None and policy.ack_place[PUBLISH] > 0)
-    order = np.lexsort((np.arange(len(rows)), table[pairing.TALK]))
+    order = order_by_key(table[pairing.TALK])
     results = [np.full(len(rows), -1, np.int64) for _ in range(7)]
     again = anchors is not None or policy.has_sessions  # plain brokers do not send again
     how = table, policy.answers, policy.is_keyed, keyed, policy.resend_ns, policy.has_resends, again
@@ -223,7 +224,7 @@ def _send_of(group: Integers, role: Integers, rows: Integers, length: int) -> In
     """For each ACK the send that it came for: the last of its group before it; -1 elsewhere."""
     found = np.full(length, -1, np.int64)
     among = rows[group[rows] >= 0]
-    order = among[np.lexsort((among, group[among]))]
+    order = among[order_by_key(group[among])]
     is_reply = role[order] == REPLY
     last_send = np.maximum.accumulate(np.where(is_reply, -1, np.arange(len(order))))
     found[order[is_reply]] = order[last_send[is_reply]]

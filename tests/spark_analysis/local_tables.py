@@ -47,10 +47,9 @@ def tables_of(engine: Engine, sessions: Sequence[SessionPlan], options: Options)
     kinds = [name for name in TABLES if name in ROW_TABLES]
     kinds += [f"{name}:{dialect.name}" for name in TABLES for dialect in options.dialects.wanted]
     found = {name: [SCHEMAS[name].empty_table()] for name in TABLES}
-    for some in analyse_sessions(engine, sessions, options).rows:
-        for row in engine.collect(some, [*kinds, "failed"], "look"):
-            assert row.kind != "failed", row.data
-            found[row.kind.partition(":")[0]].append(unpack(row.data))
+    for row in engine.collect(analyse_sessions(engine, sessions, options).rows, [*kinds, "failed"], "look"):
+        assert row.kind != "failed", row.data
+        found[row.kind.partition(":")[0]].append(unpack(row.data))
     return {name: pa.concat_tables(tables) for name, tables in found.items()}
 
 

@@ -192,6 +192,8 @@ FAR["acknowledged at the fourth send"] = (
     + "32 40000 dora > broker PUBLISH topic=elsewhere payload=3\n33 40001 broker > dora PUBACK",
     {},
 )
+
+
 @pytest.mark.parametrize("case", FAR)
 def test_what_is_far_apart_is_judged_alike(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     talk, lines, expected = FAR[case]
