@@ -106,9 +106,9 @@ def _of_messages(spark: SparkSession, table: DataFrame, options: Options) -> Ana
 
 
 class Analysis:
-    """The tables of some sessions; their columns: `SCHEMAS`. They are made together, when the first of them is used, and
-    kept on disk until `release`. To ask for a table runs jobs if a session is large: who its brokers are must be known
-    before its rows can be cut.
+    """The tables of some sessions; their columns: `SCHEMAS`. They are made together, when the first of them is used,
+    and kept on disk until `release`. To ask for a table runs jobs if a session is large: who its brokers are must be
+    known before its rows can be cut.
 
     ``failed`` says of each capture that cannot be read why; ``damage`` has what is known by now of others' damage (of
     small captures it shows only as they are read).
