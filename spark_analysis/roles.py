@@ -86,7 +86,7 @@ def parties_of(pairs: pa.Table, policy: Policy, brokers: Brokers) -> pa.Table:
 
 def _side(pairs: pa.Table, end: str, brokers: Brokers) -> tuple[pa.Array, NDArray[np.bool_]]:
     """The hosts at one end, and whether it is a broker that stands there."""
-    hosts = pa.concat_arrays(pairs.column(end).chunks)
+    hosts = pairs.column(end).combine_chunks()
     ends = mix(hashes(hosts), pairs.column(f"{end[0]}port").to_numpy())
     return hosts, np.isin(ends, np.array(sorted(brokers.endpoints), np.int64))
 
