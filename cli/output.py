@@ -15,7 +15,7 @@ def check_output(output: Path, sources: list[str]) -> None:
         raise UsageError(f"-o {output}: give the name of a file, in a folder that is there")
     found = find_sources(sources)
     place = os.path.realpath(output)
-    inside = any(Path(place).is_relative_to(os.path.realpath(folder.path)) for folder in found.folders)
+    inside = any(Path(place).is_relative_to(os.path.realpath(folder.where)) for folder in found.folders)
     if inside or place in {os.path.realpath(capture) for capture in found.captures}:
         raise UsageError(f"-o {output}: is one of the sources; write it elsewhere")
 

@@ -26,6 +26,11 @@ _INDEX = ".topicshark-index"
 _EXPECTED = "expected names like *.pcap, *.pcapng or *.cap, also with .gz"
 
 
+def is_capture_name(name: str) -> bool:
+    """Whether a file in a folder is taken for a capture."""
+    return _NAME.fullmatch(name) is not None
+
+
 def find_captures(sources: Sequence[str]) -> list[str]:
     """All captures that the sources name, each once. A source that gives none is a `TopicsharkError`."""
     if not sources:
@@ -45,7 +50,7 @@ def _captures(source: str) -> list[str]:
 def _local(path: str) -> Iterator[str]:
     full = os.path.abspath(os.path.expanduser(path))
     if os.path.isdir(full):
-        yield from (os.path.join(full, name) for name in _listed(full) if _NAME.fullmatch(name))
+        yield from (os.path.join(full, name) for name in _listed(full) if is_capture_name(name))
     elif os.path.lexists(full):
         yield full
     elif has_magic(path):

@@ -27,7 +27,7 @@ from pcap_tools.errors import TopicsharkError
 
 from . import check
 from .capture_parts import Dialects
-from .checker.ingested import Folder, Sources, find_sources
+from .checker.ingested import IngestedFolder, Sources, find_sources
 from .checker.session_plans import SessionPlan, plan_sources
 from .engines import SparkEngine
 from .message_tables import pack_messages
@@ -37,7 +37,8 @@ from .pipeline import ROW_TABLES, Options, Results, analyse_sessions
 from .planning import wanted_dialects
 from .schemas import DELIVERIES, ENDPOINTS, EVIDENCE, EXCHANGES, FINDINGS, SUBSCRIPTIONS, VERDICTS
 from .source_options import ALL_SOURCE_COLUMNS, arrow_schema
-from .storage import open_folder
+from .storage import open_folder, open_input
+from .store import MESSAGES
 from .task_rows import run_job
 
 # The columns of each table, in the order of the pipeline.
@@ -306,12 +307,35 @@ def _messages(
     return reduce(DataFrame.unionByName, tables)
 
 
-def _ingested(spark: SparkSession, folder: Folder, dialects: Dialects) -> DataFrame:
+def _ingested(spark: SparkSession, folder: IngestedFolder, dialects: Dialects) -> DataFrame:
     """Only what the manifest lists; the session of a file is in its path."""
-    files = [file for found in folder.sessions.values() for entry in found for file in folder.files(entry)]
+    files = [
+        (session, file)
+        for session, entries in folder.sessions.items()
+        for entry in entries
+        for file in folder.files(entry)
+    ]
     schema = from_arrow_schema(SCHEMAS["messages"])
     if not files:
         return spark.createDataFrame([], schema)
-    rows = spark.read.schema(schema).option("basePath", str(folder.messages)).parquet(*files)
-    rows = rows.select(*ALL_SOURCE_COLUMNS)
+    if is_remote(folder.where):  # what Spark calls the store, and whether it can read there, is not known
+        rows = spark.range(0, len(files), 1, len(files)).mapInArrow(partial(_read_files, files), schema)
+    else:
+        below = f"{folder.where}/{MESSAGES}"
+        rows = spark.read.schema(schema).option("basePath", below).parquet(*(file for _, file in files))
+        rows = rows.select(*ALL_SOURCE_COLUMNS)
     return rows.where(rows.dialect.isin([one.name for one in dialects.wanted])) if dialects.named else rows
+
+
+def _read_files(files: Sequence[tuple[str, str]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task: the messages of Parquet files, with their session."""
+    schema = SCHEMAS["messages"]
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            session, place = files[number]
+            with plain_errors(), open_input(place) as file:
+                for rows in pq.ParquetFile(file).iter_batches(_BATCH_ROWS):
+                    told = {name: rows.column(name) for name in rows.schema.names if name in schema.names}
+                    told["session"] = pa.repeat(session, len(rows))
+                    columns = [told.get(one.name, pa.nulls(len(rows), one.type)).cast(one.type) for one in schema]
+                    yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -30,6 +30,7 @@ from .checker.events import endpoint_text
 from .checker.ingested import Sources
 from .checker.verdicts import Finding, Place
 from .planning import plan_capture
+from .storage import open_input
 
 Row = dict[str, Any]
 MOST_ROWS = 12  # around one finding
@@ -167,7 +168,8 @@ def _of_file(path: str, wanted: Stretches) -> Iterator[pa.RecordBatch]:
     """Row groups without a wanted frame are not read."""
     stretches = [[("frame", ">=", low), ("frame", "<=", high)] for low, high in wanted.tolist()]
     try:
-        table = pq.read_table(path, columns=list(_COLUMNS), filters=stretches, partitioning=None)
+        with open_input(path) as file:
+            table = pq.read_table(file, columns=list(_COLUMNS), filters=stretches)
     except (OSError, pa.ArrowException) as error:
         raise TopicsharkError(f"{path}: cannot be read: {error}") from error
     yield from table.select(_SCHEMA.names).cast(_SCHEMA).to_batches()

@@ -21,7 +21,7 @@ from ..capture_parts import Dialects, check_head
 from ..manifest import SourceEntry
 from ..planning import plan_capture
 from ..sessions import session_names
-from .ingested import Folder, Sources, check_merge
+from .ingested import IngestedFolder, Sources, check_merge
 from .units import Unit
 
 
@@ -108,7 +108,7 @@ def _damaged(source: str, offset: int, text: str) -> str:
     return f"{escape_text(source)}: damaged at byte {offset}: {text}"
 
 
-def _ingested(folder: Folder, name: str, entries: Sequence[SourceEntry], dialects: Dialects) -> SessionPlan:
+def _ingested(folder: IngestedFolder, name: str, entries: Sequence[SourceEntry], dialects: Dialects) -> SessionPlan:
     evidence: dict[str, list[str]] = {}
     damage: list[str] = []
     for entry in entries:

@@ -20,6 +20,7 @@ from pcap_tools.errors import TopicsharkError
 from pcap_tools.escaping import escape_text
 
 from ..capture_parts import Dialects
+from ..storage import open_input
 from .events import COLUMNS
 
 Batches = list[pa.RecordBatch]
@@ -85,8 +86,6 @@ def _of_split(
 
 
 def _of_file(path: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """Without partitioning: `session=` in the path is no column here."""
-    table = pq.read_table(
-        path, columns=list(columns), read_dictionary=[name for name in columns if name in CODED], partitioning=None
-    )
-    yield from table.to_batches()
+    coded = [name for name in columns if name in CODED]
+    with open_input(path) as file:
+        yield from pq.read_table(file, columns=list(columns), read_dictionary=coded).to_batches()

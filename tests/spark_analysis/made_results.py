@@ -73,7 +73,7 @@ def result(*sessions: SessionResult, **more: Any) -> CheckResult:
 
 def hostile_result() -> CheckResult:
     elsewhere = Place(f"/other {HOSTILE}.pcap", 7)
-    texts = {"detail": {"message": HOSTILE, "filter": HOSTILE}, "reason": HOSTILE, "cause": HOSTILE}
+    texts: dict[str, Any] = {"detail": {"message": HOSTILE, "filter": HOSTILE}, "reason": HOSTILE, "cause": HOSTILE}
     texts |= {"topic": HOSTILE, "client": HOSTILE, "capture": f"/{HOSTILE}.pcap"}
     found = [finding(related=(130, elsewhere), **texts)]
     found.append(finding("D-MISSING", 124, related=(elsewhere,), verdict="inconclusive", **texts))

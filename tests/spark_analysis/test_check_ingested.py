@@ -162,16 +162,22 @@ def test_a_folder_of_before_the_columns_is_to_be_ingested_anew(spark: SparkSessi
     ingest(spark, [str(make(tmp_path / "run.pcap"))], tmp_path / "old")
     for file in (tmp_path / "old").rglob("*.parquet"):
         pq.write_table(pq.read_table(file, partitioning=None).drop_columns(NEW_COLUMNS), file)
-    with pytest.raises(TopicsharkError, match=r"without the columns key, number, port, ip_id; ingest .* new folder"):
+    manifest = tmp_path / "old" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"schema": 1', '"schema": 0'))
+    with pytest.raises(TopicsharkError, match=r"without the columns key, number, port, ip_id; ingest again"):
         local(tmp_path / "old")
 
 
 def test_a_file_that_is_gone_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    ingest(spark, [str(make(tmp_path / "run.pcap"))], tmp_path / "in")
-    (file,) = (tmp_path / "in").rglob("*.parquet")
+    """The other captures of the folder are judged."""
+    captures = [make(tmp_path / "run.pcap"), make(tmp_path / "other.pcap", seed=2)]
+    ingest(spark, [str(capture) for capture in captures], tmp_path / "in")
+    (file,) = (tmp_path / "in" / "messages" / "session=run").rglob("*.parquet")
     file.unlink()
-    with pytest.raises(TopicsharkError, match=r"part-.*\.parquet: cannot be read"):
-        local(tmp_path / "in")
+    said = local(tmp_path / "in")
+    assert [one.name for one in said.sessions] == ["other"]
+    assert list(said.failed) == [str(captures[0])]
+    assert f"{file.name}: cannot be read" in said.failed[str(captures[0])]
 
 
 def test_a_manifest_of_another_program_makes_no_ingested_folder(captures: Path, tmp_path: Path) -> None:

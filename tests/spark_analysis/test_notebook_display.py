@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,8 @@ def test_folders_of_the_machine_are_not_told() -> None:
 
 @pytest.mark.parametrize("text", [MARKUP, HOSTILE, "x" * 10_000])
 def test_hostile_text_stays_text(text: str) -> None:
-    texts = {"detail": {"message": text}, "reason": text, "topic": text, "client": text, "capture": f"/{text}.pcap"}
+    texts: dict[str, Any] = {"detail": {"message": text}, "reason": text, "topic": text, "client": text}
+    texts["capture"] = f"/{text}.pcap"
     found = finding(rule=text, verdict="inconclusive", related=(1, Place(f"/x{text}", 2)), **texts)
     named = session(found, name=text, captures=[f"/{text}.pcap"], brokers=[text])
     for thing in (found, named, result(named, named), result(named, partial=[text], failed={text: text})):

@@ -22,7 +22,10 @@ from pyspark.sql import SparkSession
 
 from pcap_tools.errors import TopicsharkError
 from spark_analysis.capture_parts import Dialects
+from spark_analysis.check import check
+from spark_analysis.checker.verdicts import SessionResult
 from spark_analysis.data_source import TopicsharkSource
+from spark_analysis.dataframes import analyse
 from spark_analysis.ingest import ingest
 from spark_analysis.manifest import file_places, is_ingested, load_manifest
 from spark_analysis.parquet_writer import MessagesFile
@@ -177,6 +180,11 @@ def messages_at(where: str, capture: str) -> pa.Table:
     return pa.concat_tables(pq.ParquetFile(open_input(file)).read() for file in files)
 
 
+def as_text(sessions: list[SessionResult]) -> list[str]:
+    """Verdicts and findings."""
+    return sorted(repr((one.name, one.captures, one.rules, sorted(map(repr, one.findings)))) for one in sessions)
+
+
 def killed_at_two_places(marks: Path) -> Callable[[Dialects, SplitJob], SplitDone]:
     """`decode_split`, but the first attempt at split 1 dies before its file is complete, and at split 2 after that."""
 
@@ -236,6 +244,17 @@ def test_ingest_into_a_store_with_tasks_killed_gives_the_rows_of_an_undisturbed_
 
     again = ingest(spark, sources, where, split_bytes=20_000)
     assert (len(again.skipped), again.ingested) == (len(done.ingested), [])
+
+    from_store, from_captures = (check([place], engine="local", limit=100_000) for place in (where, *sources))
+    assert as_text(from_store.sessions) == as_text(from_captures.sessions)
+    analysis = analyse(spark, where)
+    assert {row.session: row.checked for row in analysis.verdicts.where("rule = 'A-MISSING'").collect()} == {
+        session.name: rule.checked
+        for session in from_captures.sessions
+        for rule in session.rules
+        if rule.id == "A-MISSING"
+    }
+    assert analysis.messages.count() == sum(session.datagrams for session in from_captures.sessions)
 
 
 @pytest.mark.spark
