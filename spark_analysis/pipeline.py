@@ -3,8 +3,10 @@
     units ─► endpoints ─► control ─► deliveries ─► exchanges ─► delivery findings ─► findings
 
 A session of one unit takes all steps in one task. A larger one is read by many tasks: they cut its rows into buckets of
-clients and of topics, and each step is a fold over buckets (`checker.steps`). Only what is small comes to the driver:
-who the brokers are, when they were silent, and control rows of dialects whose topics are numbers.
+clients and of topics, and each step is a fold over buckets (`checker.steps`). To cut, they must know the brokers: these
+are guessed from the first messages, and if all of the messages tell otherwise, the session is read once more. Only
+what is small comes to the driver: who the brokers are, when they were silent, and control rows of dialects whose topics
+are numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from pcap_tools.errors import TopicsharkError
 from .ack_timing import TimingSummary
 from .capture_parts import Dialects
 from .checker.ack_rules import ASTRAY
-from .checker.broker_activity import edges_of, join_units, runs_of, set_beside
+from .checker.broker_activity import edges_of, join_units, mend_beside, runs_of, set_beside
 from .checker.control import CONTROL, control_and_acks, control_rows, subscription_rows, subscriptions_of
 from .checker.deliveries import topic_rows
 from .checker.endpoints import Point, add_pairs, brokers_of, pairs_of
@@ -51,7 +53,7 @@ from .checker.steps import (
     prepare,
     settle,
 )
-from .checker.units import Read, Unit, read_unit
+from .checker.units import Read, Unit, read_head, read_unit
 from .checker.verdicts import verdict_rows
 from .engines import Engine, Packed
 from .fanout import FanoutSummary
@@ -59,8 +61,10 @@ from .packing import joined, pack, pack_tables, split_rows, unpack, unpack_table
 from .schemas import DELIVERIES, ENDPOINTS, EXCHANGES, PUBLISHES
 
 Integers = NDArray[np.int64]
+Facts = dict[tuple[int, int], SessionFacts]  # by session and dialect
 TYPES = {field.name: field.type for field in ALL_MESSAGES}
 BUCKET_ROWS = 1 << 20  # so many rows of a session go to one bucket, unless one key has more
+_HEADS, _HEAD_ROWS = 8, 5_000  # captures of a session, and messages of each, that show who the brokers are
 ROW_TABLES = ("exchanges", "deliveries", "findings", "subscriptions")
 
 
@@ -251,15 +255,20 @@ def _topic_outputs(number: int, facts: SessionFacts, deliveries: pa.Table, optio
 
 @dataclass(frozen=True)
 class Cut:
-    """One dialect of a large session, and the buckets that its keys go to: clients from ``first_client`` on, topics
-    from ``first_topic`` on. ``session`` is its place among the large sessions, ``number`` that among all."""
+    """One dialect of a large session, and the buckets that its keys go to: those of clients and of topics are numbered
+    alike, from ``first`` on. ``place`` is its number among all of these; ``key`` has the session's among the large ones
+    and the dialect's; ``number`` is the session's among all."""
 
-    session: int
+    place: int
+    key: tuple[int, int]
     number: int
     facts: SessionFacts
-    first_client: int
-    first_topic: int
+    first: int
     buckets: int
+
+    @property
+    def session(self) -> int:
+        return self.key[0]
 
     def client_buckets(self, events: Events) -> Integers:
         """By row: the bucket of its two ends, whichever of them is the broker."""
@@ -276,7 +285,7 @@ class Cut:
     @property
     def topics(self) -> range:
         """All its buckets of topics."""
-        return range(self.first_topic, self.first_topic + self.buckets)
+        return range(self.first, self.first + self.buckets)
 
 
 class LargeSessions:
@@ -291,24 +300,35 @@ class LargeSessions:
     def rows(self) -> list[Any]:
         """Packed rows as `Results` has them."""
         engine, options = self._engine, self._options
-        surveyed = engine.keep(self._read(partial(_survey, options, self._numbers), self._units, "look"))
-        cuts = self._endpoints(surveyed)
+        guessed = self._guess()
+        first = engine.keep(self._read(partial(_read_unit, options, self._numbers, guessed), self._units, "read"))
+        facts = self._facts(first)
+        cuts = [replace(cut, facts=facts[cut.key]) for cut in guessed if cut.key in facts]
+        packed = first
+        if not _is_right(guessed, facts):
+            cuts = self._cuts(facts)
+            packed = engine.keep(self._read(partial(_read_again, options, cuts), self._readable(cuts), "read"))
         if not cuts:
-            return [surveyed]
-        controlled, cuts = self._control(cuts)
-        buckets = sum(cut.buckets for cut in cuts)
-        packed = engine.keep(self._read(partial(_cut_rows, options, cuts), self._readable(cuts), "read"))
+            return [first]
+        controlled, cuts = self._control(cuts, packed)
+        rows = [packed]
+        numbered = [cut for cut in cuts if needs_control(cut.facts.policy)]
+        if numbered:
+            read = partial(_read_numbered, options, cuts)
+            rows.append(engine.keep(self._read(read, self._readable(numbered), "read")))
+        buckets = max(cut.first + cut.buckets for cut in cuts)
 
-        def fold(rows: list[Any], kinds: list[str], count: int, step: Any) -> Any:
-            return engine.keep(engine.fold(rows, kinds, count, partial(step, options, cuts), "check"))
+        def fold(given: list[Any], kinds: list[str], count: int, step: Any) -> Any:
+            return engine.keep(engine.fold(given, kinds, count, partial(step, options, cuts), "check"))
 
-        matched = fold([packed, controlled], ["topic", "control"], buckets, _match)
-        exchanged = fold([packed, matched], ["client", "forwards"], buckets, _judge_clients)
+        matched = fold([*rows, controlled], ["topic", "control"], buckets, _match)
+        exchanged = fold([*rows, matched], ["client", "forwards"], buckets, _judge_clients)
         kinds = ["pending", "control", "requests", "bits", "served"]
         delivered = fold([controlled, matched, exchanged], kinds, buckets, _judge_topics)
-        settled = fold([packed, matched, exchanged, delivered], ["judged"], len(cuts), _settle)
+        places = 1 + max(cut.place for cut in cuts)
+        settled = fold([*rows, matched, exchanged, delivered], ["judged"], places, _settle)
         told = engine.read(_as_it_is, [endpoints_row(cut.number, cut.facts) for cut in cuts], "check")
-        return [surveyed, controlled, matched, exchanged, delivered, settled, told]
+        return [first, controlled, matched, exchanged, delivered, settled, told]
 
     @property
     def _numbers(self) -> list[int]:
@@ -318,41 +338,74 @@ class LargeSessions:
         wanted = {cut.session for cut in cuts}
         return [(at, unit) for at, unit in self._units if at in wanted]
 
-    def _endpoints(self, surveyed: Any) -> list[Cut]:
+    def _guess(self) -> list[Cut]:
+        """What the first messages of each session show, so that its rows can be cut in the same pass in which all of
+        its endpoints are found."""
+        facts: Facts = {}
+        for at, (_, plan) in enumerate(self._sessions):
+            heads = {unit.capture: unit for unit in reversed(plan.units)}
+            batches = [
+                batch
+                for unit in list(heads.values())[:_HEADS]
+                for batch in read_head(unit, self._options.dialects, _HEAD_ROWS)
+            ]
+            for place, dialect in enumerate(self._options.dialects.wanted):
+                table = rows_of(batches, dialect.name) if batches else ()
+                if len(table):
+                    policy = Policy(dialect)
+                    pairs = pairs_of(table, policy, 0)
+                    facts[at, place] = facts_of(plan.name, plan.captures, policy, pairs, self._options.brokers)
+        weights = {at: sum(unit.weight for unit in plan.units) for at, (_, plan) in enumerate(self._sessions)}
+        return self._cuts({key: replace(one, datagrams=weights[key[0]]) for key, one in facts.items()})
+
+    def _facts(self, read: Any) -> Facts:
         """The dialects of each session that can be read."""
         engine, options = self._engine, self._options
         plans = [session for _, session in self._sessions]
-        count = len(plans) * len(options.dialects.wanted)
-        added = engine.fold([surveyed], ["pairs"], count, partial(_add_pairs, options, plans), "look")
-        found = engine.collect([surveyed, added], ["failed", "endpoints"], "look")
-        failed = {row.bucket for row in found if row.kind == "failed"}
+        dialects = options.dialects.wanted
+        count = len(plans) * len(dialects)
+        added = engine.fold([read], ["pairs"], count, partial(_add_pairs, options, plans), "look")
+        rows = sorted(engine.collect([read, added], ["failed", "endpoints"], "look"))
+        failed = {row.bucket for row in rows if row.kind == "failed"}
+        found: Facts = {}
+        for row in rows:
+            at, dialect = divmod(row.bucket, len(dialects))
+            if row.kind == "endpoints" and self._sessions[at][0] not in failed:
+                found[at, dialect] = _facts_from(unpack(row.data), plans[at], dialects[dialect])
+        return found
+
+    def _cuts(self, facts: Facts) -> list[Cut]:
         cuts: list[Cut] = []
-        for row in sorted(row for row in found if row.kind == "endpoints"):
-            at, dialect = divmod(row.bucket, len(options.dialects.wanted))
-            number, plan = self._sessions[at]
-            if number not in failed:
-                facts = _facts_from(unpack(row.data), plan, options.dialects.wanted[dialect])
-                first = cuts[-1].first_client + cuts[-1].buckets if cuts else 0
-                cuts.append(Cut(at, number, facts, first, first, -(-facts.datagrams // BUCKET_ROWS)))
+        first = 0
+        for place, (key, one) in enumerate(sorted(facts.items())):
+            buckets = max(1, -(-one.datagrams // BUCKET_ROWS))
+            cuts.append(Cut(place, key, self._sessions[key[0]][0], one, first, buckets))
+            first += buckets
         return cuts
 
-    def _control(self, cuts: Sequence[Cut]) -> tuple[Any, list[Cut]]:
+    def _control(self, cuts: Sequence[Cut], packed: Any) -> tuple[Any, list[Cut]]:
         """Control rows; and with them what is known of the session in the end."""
         engine, options = self._engine, self._options
-        seen = self._read(partial(_cut_control, options, cuts), self._readable(cuts), "look")
-        kinds, buckets = ["control", "edges", "runs"], sum(cut.buckets for cut in cuts)
-        controlled = engine.keep(engine.fold([seen], kinds, buckets, partial(_fold_control, options, cuts), "look"))
+        buckets = max(cut.first + cut.buckets for cut in cuts)
+        step = partial(_fold_control, options, cuts)
+        controlled = engine.keep(engine.fold([packed], ["changes"], buckets, step, "look"))
         found: dict[tuple[int, str], list[bytes]] = {}
-        for row in engine.collect([controlled], ["edges", "runs", "numbers"], "look"):
+        for row in engine.collect([packed, controlled], ["edges", "runs", "numbers"], "look"):
             found.setdefault((row.bucket, row.kind), []).append(row.data)
         made = []
-        for at, cut in enumerate(cuts):
-            edges, runs = ([unpack(one) for one in found.get((at, kind), ())] for kind in ("edges", "runs"))
+        for cut in cuts:
+            edges, runs = ([unpack(one) for one in found.get((cut.place, kind), ())] for kind in ("edges", "runs"))
             activity = join_units(int(cut.facts.policy.ack_place[PUBLISH]), edges, runs)
             facts = cut.facts.with_activity(activity)
-            facts = facts.with_control(joined(found.get((at, "numbers"), ()), CONTROL))
+            facts = facts.with_control(joined(found.get((cut.place, "numbers"), ()), CONTROL))
             made.append(replace(cut, facts=facts))
         return controlled, made
+
+
+def _is_right(guessed: Sequence[Cut], facts: Facts) -> bool:
+    """Whether the first messages of all sessions have shown all dialects and brokers."""
+    known = {cut.key: cut.facts.brokers.endpoints for cut in guessed}
+    return all(known.get(key) == one.brokers.endpoints for key, one in facts.items())
 
 
 def _facts_from(endpoints: pa.Table, plan: SessionPlan, dialect: Dialect) -> SessionFacts:
@@ -375,27 +428,26 @@ def _as_it_is(row: Packed) -> Iterator[Packed]:
     yield row
 
 
-_OF_CONTROL = tuple(name for name in COLUMNS if name not in ("payload", "retain", "error_offset"))
-# Columns that tell who says what to whom.
-_OF_TALKS = ("time_ns", "src", "sport", "dst", "dport", "dialect", "message", "error", "copy_of")
-
-
-def _survey(options: Options, numbers: Sequence[int], item: tuple[int, Unit]) -> Iterator[Packed]:
-    """Who says what to whom in a unit."""
+def _read_unit(
+    options: Options, numbers: Sequence[int], guessed: Sequence[Cut], item: tuple[int, Unit]
+) -> Iterator[Packed]:
+    """Who says what to whom in a unit; and its rows by client and by topic, cut as guessed."""
     at, unit = item
     try:
-        read = read_unit(unit, options.dialects, _OF_TALKS)
+        read = read_unit(unit, options.dialects)
     except TopicsharkError as error:
         yield Packed(numbers[at], "failed", str(error).encode(errors="replace"))
         return
     yield from (Packed(numbers[at], "damage", sentence.encode(errors="replace")) for sentence in read.damage)
+    copies = sum(len(batch) - batch.column("copy_of").null_count for batch in read.batches)
     for dialect in present(read.batches, options.dialects):
         table = rows_of(read.batches, dialect.name)
         if len(table):
-            copies = sum(len(batch) - batch.column("copy_of").null_count for batch in read.batches)
-            place = at * len(options.dialects.wanted) + options.dialects.wanted.index(dialect)
+            place = options.dialects.wanted.index(dialect)
             yield from _why(numbers[at], read, dialect)
-            yield Packed(place, "pairs", pack(pairs_of(table, Policy(dialect), copies)))
+            pairs = pairs_of(table, Policy(dialect), copies)
+            yield Packed(at * len(options.dialects.wanted) + place, "pairs", pack(pairs))
+            yield from (row for cut in guessed if cut.key == (at, place) for row in _cut_unit(cut, table))
 
 
 def _add_pairs(
@@ -409,47 +461,58 @@ def _add_pairs(
     yield Packed(bucket, "endpoints", endpoints_row(0, facts).data)
 
 
-def _events(
-    options: Options, cuts: Sequence[Cut], item: tuple[int, Unit], columns: tuple[str, ...] = COLUMNS
-) -> Iterator[tuple[int, Cut, Events]]:
-    """The events of a unit for each dialect in it, with their parties."""
+def _tables(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[tuple[Cut, pa.Table]]:
+    """The rows of a unit, by dialect."""
     session, unit = item
-    read = read_unit(unit, options.dialects, columns)
-    for at, cut in enumerate(cuts):
+    read = read_unit(unit, options.dialects)
+    for cut in cuts:
         if cut.session == session and read.batches:
-            table = with_coded_texts(rows_of(read.batches, cut.facts.policy.dialect.name))
+            table = rows_of(read.batches, cut.facts.policy.dialect.name)
             if len(table):
-                yield at, cut, with_brokers(events_of(table, cut.facts.policy, cut.facts.captures), cut.facts)
+                yield cut, table
 
 
-def _cut_control(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[Packed]:
-    """Control messages and ACKs by client; what the brokers sent first and last, and when they were busy."""
-    for at, cut, events in _events(options, cuts, item, _OF_CONTROL):
-        yield Packed(cut.first_client, "edges", _tagged(at, edges_of(events)))
-        yield Packed(cut.first_client, "runs", _tagged(at, runs_of(events)))
-        rows = np.flatnonzero(control_and_acks(events))
-        for bucket, table in split_rows(events.table, cut.client_buckets(events), cut.buckets, rows):
-            yield Packed(cut.first_client + bucket, "control", pack(table))
+def _read_again(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[Packed]:
+    """What `_read_unit` makes of a unit when the guess was wrong."""
+    for cut, table in _tables(options, cuts, item):
+        yield from _cut_unit(cut, table)
 
 
-def _tagged(at: int, table: pa.Table) -> bytes:
-    """With the place of its session, which is not that of the bucket in which it travels."""
-    return pack(table.replace_schema_metadata({"cut": str(at)}))
+def _read_numbered(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[Packed]:
+    """The rows of dialects that have to know the control rows first."""
+    for cut, table in _tables(options, cuts, item):
+        if needs_control(cut.facts.policy):
+            yield from _cut_rows(cut, _events(cut, table))
+
+
+def _events(cut: Cut, table: pa.Table) -> Events:
+    return with_brokers(events_of(with_coded_texts(table), cut.facts.policy, cut.facts.captures), cut.facts)
+
+
+def _cut_unit(cut: Cut, table: pa.Table) -> Iterator[Packed]:
+    """Control messages and ACKs by client; what the brokers sent first and last, and when they were busy; all rows by
+    client and by topic, unless the control rows must be known for that."""
+    events = _events(cut, table)
+    yield Packed(cut.place, "edges", pack(edges_of(events)))
+    yield Packed(cut.place, "runs", pack(runs_of(events)))
+    rows = np.flatnonzero(control_and_acks(events))
+    for bucket, part in split_rows(events.table, cut.client_buckets(events), cut.buckets, rows):
+        yield Packed(cut.first + bucket, "changes", pack(part))
+    if not needs_control(cut.facts.policy):
+        yield from _cut_rows(cut, events)
 
 
 def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
     """Control rows of a bucket of clients, for all buckets of topics."""
-    for kind in ("edges", "runs"):
-        for data in rows.get(kind, ()):
-            table = unpack(data)
-            yield Packed(int(table.schema.metadata[b"cut"]), kind, pack(table))
-    at, cut = _cut_of(cuts, bucket)
-    events = _bucket_events(rows.get("control", ()), cut)
+    cut = _cut_of(cuts, bucket)
+    if cut is None:
+        return
+    events = _bucket_events(rows.get("changes", ()), cut)
     control = control_rows(events)
     for topic in cut.topics:
         yield Packed(topic, "control", pack(control))
     if needs_control(cut.facts.policy):
-        yield Packed(at, "numbers", pack(control))
+        yield Packed(cut.place, "numbers", pack(control))
     if "subscriptions" in options.tables or options.summaries:
         subscriptions = subscriptions_of(control, cut.facts.policy)
         table = subscription_rows(subscriptions, cut.facts.session, cut.facts.captures)
@@ -460,9 +523,9 @@ def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict
             yield Packed(cut.number, _of(cut.facts, "fanout"), summary.packed())
 
 
-def _cut_of(cuts: Sequence[Cut], bucket: int) -> tuple[int, Cut]:
-    """Whose bucket it is; those of clients and of topics are numbered alike."""
-    return next((at, cut) for at, cut in enumerate(cuts) if bucket in cut.topics)
+def _cut_of(cuts: Sequence[Cut], bucket: int) -> Cut | None:
+    """Whose bucket it is; None: of a session that cannot be read."""
+    return next((cut for cut in cuts if bucket in cut.topics), None)
 
 
 def with_brokers(events: Events, facts: SessionFacts) -> Events:
@@ -478,24 +541,23 @@ def _bucket_events(parts: Iterable[bytes], cut: Cut) -> Events:
     return with_brokers(events_of(table, cut.facts.policy, cut.facts.captures), cut.facts)
 
 
-def _cut_rows(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[Packed]:
+def _cut_rows(cut: Cut, events: Events) -> Iterator[Packed]:
     """All rows by client; publishes, forwards and, where messages are retained, subscriptions by topic."""
-    for at, cut, events in _events(options, cuts, item):
-        prepare(events, cut.facts)
-        set_beside(events, cut.facts.activity)
-        yield _judged_row(at, judge_datagrams(events, cut.facts), 0, ASTRAY.empty_table())
-        table = events.table.append_column("beside", pa.array(events[Col.BESIDE]))
-        if not judges_payloads(cut.facts.policy):
-            table = table.drop_columns(["payload"]).append_column(PAYLOAD_HASH, pa.array(events[Col.PAYLOAD]))
-        rows = np.flatnonzero(client_rows(events))
-        for bucket, part in split_rows(table, cut.client_buckets(events), cut.buckets, rows):
-            yield Packed(cut.first_client + bucket, "client", pack(part))
-        rows, asks = topic_rows(events)
-        for bucket, part in split_rows(events.table, cut.topic_buckets(events), cut.buckets, rows):
-            yield Packed(cut.first_topic + bucket, "topic", pack(part))
-        if len(asks):
-            for _, part in split_rows(events.table, np.zeros(len(events), np.int64), 1, asks):
-                yield from (Packed(bucket, "topic", pack(part)) for bucket in cut.topics)
+    prepare(events, cut.facts)
+    set_beside(events)
+    yield _judged_row(cut, judge_datagrams(events, cut.facts), 0, ASTRAY.empty_table())
+    table = events.table.append_column("beside", pa.array(events[Col.BESIDE]))
+    if not judges_payloads(cut.facts.policy):
+        table = table.drop_columns(["payload"]).append_column(PAYLOAD_HASH, pa.array(events[Col.PAYLOAD]))
+    rows = np.flatnonzero(client_rows(events))
+    for bucket, part in split_rows(table, cut.client_buckets(events), cut.buckets, rows):
+        yield Packed(cut.first + bucket, "client", pack(part))
+    rows, asks = topic_rows(events)
+    for bucket, part in split_rows(events.table, cut.topic_buckets(events), cut.buckets, rows):
+        yield Packed(cut.first + bucket, "topic", pack(part))
+    if len(asks):
+        for _, part in split_rows(events.table, np.zeros(len(events), np.int64), 1, asks):
+            yield from (Packed(bucket, "topic", pack(part)) for bucket in cut.topics)
 
 
 def _topic_step(cut: Cut, control: list[bytes], rows: list[bytes]) -> tuple[Events, SessionFacts]:
@@ -507,20 +569,21 @@ def _topic_step(cut: Cut, control: list[bytes], rows: list[bytes]) -> tuple[Even
 def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
     """By topic: which forward belongs to which request, for the client that asked. Topics without trouble are judged at
     once; the rows of the others wait for the exchanges."""
-    if "topic" not in rows:
+    cut = _cut_of(cuts, bucket)
+    if cut is None or "topic" not in rows:
         return
-    at, cut = _cut_of(cuts, bucket)
     events, facts = _topic_step(cut, rows.get("control", []), rows["topic"])
     deliveries, served = match_deliveries(events, facts)
     if served is not None:
         data = np.array(sorted(served), np.int64).tobytes()
         yield from (Packed(topic, "served", data) for topic in cut.topics)
-        yield Packed(at, "judged", pack_tables({"served": pa.table({"key": pa.array(sorted(served), pa.int64())})}))
+        keys = pa.table({"key": pa.array(sorted(served), pa.int64())})
+        yield Packed(cut.place, "judged", pack_tables({"served": keys}))
     forwards = deliveries.forwards(events)
     buckets = cut.client_buckets(events)[events.rows_of(forwards.cause)]
     every = np.arange(len(buckets))
     for number, part in split_rows(forwards.table(), buckets, cut.buckets, every):
-        yield Packed(cut.first_client + number, "forwards", pack(part))
+        yield Packed(cut.first + number, "forwards", pack(part))
     troubled = deliveries.troubled(events)
     if len(troubled):
         wait = np.isin(events[Col.TOPIC], troubled)
@@ -529,22 +592,23 @@ def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, l
         deliveries = deliveries.without(events, troubled)
     found = judge_topics(events, facts, deliveries, REQUESTS.empty_table(), 0, None, options.with_rows)
     yield from _topic_outputs(cut.number, facts, found.deliveries, options)
-    yield _judged_row(at, found.judged, 0, ASTRAY.empty_table())
+    yield _judged_row(cut, found.judged, 0, ASTRAY.empty_table())
 
 
 def _judge_clients(
     options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]
 ) -> Iterator[Packed]:
     """By client: exchanges and their findings; what topics want to know of requests."""
-    at, cut = _cut_of(cuts, bucket)
-    if "client" not in rows:
+    cut = _cut_of(cuts, bucket)
+    if cut is None or "client" not in rows:
         return
     events = prepare(_bucket_events(rows["client"], cut), cut.facts)
+    mend_beside(events, cut.facts.activity)
     forwards = Forwards.of(joined(rows.get("forwards", ()), FORWARDS))
     found = judge_clients(events, cut.facts, forwards, options.with_rows)
     yield from _client_outputs(cut.number, cut.facts, found.exchanges, found.publishes, options)
     yield from (Packed(topic, "bits", str(found.evidence).encode()) for topic in cut.topics)
-    yield _judged_row(at, found.judged, found.evidence, found.astray)
+    yield _judged_row(cut, found.judged, found.evidence, found.astray)
     yield from _request_rows(cut, events, found.requests)
 
 
@@ -555,7 +619,7 @@ def _request_rows(cut: Cut, events: Events, requests: pa.Table) -> Iterator[Pack
     everywhere = meaning == SUBSCRIBE
     rows = np.flatnonzero(~everywhere)
     for number, part in split_rows(requests, cut.topic_buckets(events)[asked], cut.buckets, rows):
-        yield Packed(cut.first_topic + number, "requests", pack(part))
+        yield Packed(cut.first + number, "requests", pack(part))
     if everywhere.any():
         data = pack(requests.filter(pa.array(everywhere)))
         yield from (Packed(topic, "requests", data) for topic in cut.topics)
@@ -563,9 +627,9 @@ def _request_rows(cut: Cut, events: Events, requests: pa.Table) -> Iterator[Pack
 
 def _judge_topics(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
     """By topic again: those in which something is missing or not explained."""
-    if "pending" not in rows:
+    cut = _cut_of(cuts, bucket)
+    if cut is None or "pending" not in rows:
         return
-    at, cut = _cut_of(cuts, bucket)
     events, facts = _topic_step(cut, rows.get("control", []), rows["pending"])
     deliveries, served = match_deliveries(events, facts)
     if served is not None:
@@ -574,7 +638,7 @@ def _judge_topics(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict
     requests = joined(rows.get("requests", ()), REQUESTS)
     found = judge_topics(events, facts, deliveries, requests, evidence, served, options.with_rows)
     yield from _topic_outputs(cut.number, facts, found.deliveries, options)
-    yield _judged_row(at, found.judged, 0, ASTRAY.empty_table())
+    yield _judged_row(cut, found.judged, 0, ASTRAY.empty_table())
 
 
 def _any_bits(several: Iterable[int]) -> int:
@@ -584,7 +648,7 @@ def _any_bits(several: Iterable[int]) -> int:
     return found
 
 
-def _judged_row(at: int, judged: Judged, evidence: int, astray: pa.Table) -> Packed:
+def _judged_row(cut: Cut, judged: Judged, evidence: int, astray: pa.Table) -> Packed:
     tables = {
         "candidates": judged.candidates,
         "counts": judged.counts,
@@ -593,12 +657,14 @@ def _judged_row(at: int, judged: Judged, evidence: int, astray: pa.Table) -> Pac
         "evidence": pa.table({"bits": [evidence]}),
         "astray": astray,
     }
-    return Packed(at, "judged", pack_tables(tables))
+    return Packed(cut.place, "judged", pack_tables(tables))
 
 
 def _settle(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
     """By session: what all its clients and topics together show."""
-    cut = cuts[bucket]
+    cut = next((cut for cut in cuts if cut.place == bucket), None)
+    if cut is None:
+        return
     parts = [unpack_tables(data) for data in rows["judged"]]
     keys = [int(key) for part in parts if "served" in part for key in part["served"].column("key").to_numpy()]
     served = frozenset(keys) if any("served" in part for part in parts) else None

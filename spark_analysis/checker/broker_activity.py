@@ -68,8 +68,8 @@ def _sent(events: Events) -> tuple[Integers, Flags]:
     return rows, is_forward[rows]
 
 
-def set_beside(events: Events, activity: Activity | None = None) -> None:
-    """Fill the column ``BESIDE``."""
+def set_beside(events: Events) -> None:
+    """Fill the column ``BESIDE``, from what is among the events."""
     beside = np.full(len(events), -1, np.int64)
     place = int(events.policy.ack_place[PUBLISH])
     if place:
@@ -78,10 +78,17 @@ def set_beside(events: Events, activity: Activity | None = None) -> None:
         found = ~forwards & (near >= 0)
         found[found] = forwards[near[found]]
         beside[rows[found]] = events[Col.ID][rows[near[found]]]
-        if activity is not None and activity.beside:
-            at = events.rows_of(np.array(list(activity.beside), np.int64))
-            beside[at[at >= 0]] = np.array(list(activity.beside.values()), np.int64)[at >= 0]
     events.columns[Col.BESIDE] = beside
+
+
+def mend_beside(events: Events, activity: Activity) -> None:
+    """Fill in what lies on the other side of the edge of a unit."""
+    if activity.beside:
+        acks, forwards = (np.array(list(some), np.int64) for some in (activity.beside, activity.beside.values()))
+        rows = events.rows_of(acks)
+        beside = events[Col.BESIDE].copy()
+        beside[rows[rows >= 0]] = forwards[rows >= 0]
+        events.columns[Col.BESIDE] = beside
 
 
 def _neighbours(events: Events, rows: Integers, step: int) -> Integers:

@@ -24,6 +24,8 @@ from ..sessions import session_names
 from .ingested import IngestedFolder, Sources, check_merge
 from .units import Unit
 
+_PACKET_BYTES = 90  # of small messages in a capture
+
 
 @dataclass(frozen=True)
 class SessionPlan:
@@ -86,7 +88,8 @@ def _plan(capture: str, dialects: Dialects, unit_bytes: int) -> _Planned:
                 check_head(data)
             return _Planned(capture, [Unit(name, Split(capture, 0, data.size, data.version, (0, 0), None))])
     plan = plan_capture(capture, dialects, unit_bytes)
-    return _Planned(capture, [Unit(name, split, plan.routes) for split in plan.splits], plan.evidence, plan.damage)
+    units = [Unit(name, split, plan.routes, weight=(split.end - split.begin) // _PACKET_BYTES) for split in plan.splits]
+    return _Planned(capture, units, plan.evidence, plan.damage)
 
 
 def _session(name: str, plans: Sequence[_Planned]) -> SessionPlan:
@@ -119,7 +122,11 @@ def _ingested(folder: IngestedFolder, name: str, entries: Sequence[SourceEntry],
     return SessionPlan(
         name,
         tuple(escape_text(entry.uri) for entry in entries),
-        tuple(Unit(escape_text(entry.uri), file=file) for entry in entries for file in folder.files(entry)),
+        tuple(
+            Unit(escape_text(entry.uri), file=place, weight=file.rows)
+            for entry in entries
+            for file, place in zip(entry.files, folder.files(entry), strict=True)
+        ),
         {dialect: tuple(said[:3]) for dialect, said in evidence.items()},
         tuple(damage),
     )

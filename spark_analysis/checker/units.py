@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,7 @@ from pcap_tools.capture.damage import Damage
 from pcap_tools.columnar.datagrams import DatagramBatch
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.learning import find_dialects
-from pcap_tools.columnar.reading import read_batches
+from pcap_tools.columnar.reading import read_batches, read_file
 from pcap_tools.columnar.schema import CODED
 from pcap_tools.columnar.state import Split
 from pcap_tools.detect import Routes
@@ -24,12 +25,15 @@ from ..storage import open_input
 from .events import COLUMNS
 
 Batches = list[pa.RecordBatch]
+# Columns that tell who says what to whom.
+TALKS = ("time_ns", "src", "sport", "dst", "dport", "dialect", "message", "error", "copy_of")
 
 
 @dataclass(frozen=True)
 class Unit:
     """``capture`` as findings call it. Either ``split``, with ``routes`` unless its task has to find the dialects; or
     ``file``; or ``place``, its number among units that come as packed rows (`message_tables`), which are then ``rows``.
+    ``weight`` is about how many messages it holds.
     """
 
     capture: str
@@ -38,6 +42,7 @@ class Unit:
     file: str = ""
     place: int = -1
     rows: pa.Table | None = None
+    weight: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,25 @@ def read_unit(unit: Unit, dialects: Dialects, columns: tuple[str, ...] = COLUMNS
         raise TopicsharkError(f"{unit.file or unit.capture}: cannot be read: {error}") from error
     said = [f"{unit.capture}: damaged at byte {one.offset}: {one.text}" for one in damage]
     return Read(batches, tuple(said), evidence)
+
+
+def read_head(unit: Unit, dialects: Dialects, rows: int) -> Batches:
+    """About so many of the first messages of the capture that a unit is of; nothing of one that comes as packed rows,
+    or that cannot be read, which is told when it is."""
+    try:
+        if unit.split is not None:
+            datagrams = read_file(unit.split.source, lambda damage: None, lambda text: None, rows)
+            head, routes = iter(list(islice(datagrams, 1))), unit.routes
+            if routes is None:
+                head, routes, _ = find_dialects(head, dialects.detector())
+            decoder = Decoder(dialects.spoken(routes), routes, TALKS)
+            return [decoder.decode(batch) for batch in head]
+        if unit.file:
+            with open_input(unit.file) as file:
+                return list(islice(pq.ParquetFile(file).iter_batches(rows, columns=list(TALKS)), 1))
+    except (TopicsharkError, OSError, pa.ArrowException):
+        pass
+    return []
 
 
 def _of_split(

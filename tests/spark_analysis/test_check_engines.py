@@ -6,9 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
+import pyarrow as pa
 import pytest
 
+from spark_analysis import pipeline
+from spark_analysis.capture_parts import Dialects
+from spark_analysis.checker.units import Unit, read_head
 from tests.conftest import REPO
 
 from .checked import SessionResult, Talk, check, cut, judged, wanted_dialects
@@ -67,6 +72,34 @@ def test_parts_say_what_the_whole_says(
         if told(one) != told(two)
     }
     assert other == {}
+
+
+def no_head(unit: Unit, dialects: Dialects, rows: int) -> list[pa.RecordBatch]:
+    return []
+
+
+def turned_head(unit: Unit, dialects: Dialects, rows: int) -> list[pa.RecordBatch]:
+    """All that was sent to the broker seems to come from it."""
+    turned = {"src": "dst", "dst": "src", "sport": "dport", "dport": "sport"}
+    heads = read_head(unit, dialects, rows)
+    return [one.rename_columns([turned.get(name, name) for name in one.schema.names]) for one in heads]
+
+
+@pytest.mark.parametrize("head", [no_head, turned_head])
+@pytest.mark.parametrize("dialect", ["colon", "topicnumber", "portdigits"])
+def test_a_wrong_guess_of_the_brokers_costs_a_pass_and_nothing_else(
+    dialect: str, head: object, captures: dict[str, list[Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = captures[dialect][:2]
+    sources, dialects = [str(path) for path in chosen], wanted_dialects([dialect])
+    whole = check(sources, dialects=dialects, engine="local", limit=10_000, summaries=False)
+    again = mock.Mock(wraps=pipeline._read_again)
+    monkeypatch.setattr(pipeline, "_read_again", again)
+    monkeypatch.setattr(pipeline, "read_head", head)
+    cut(monkeypatch, chosen, 4)
+    parts = check(sources, dialects=dialects, engine="local", limit=10_000, summaries=False)
+    assert again.called
+    assert [told(one) for one in parts.sessions] == [told(one) for one in whole.sessions]
 
 
 # -- by hand: causes that lie long before what they explain, in another part ------------------------------------------
