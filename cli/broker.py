@@ -55,7 +55,7 @@ def broker(
     ] = 3.0,
     trust_silent: Annotated[bool | None, typer.Option("--trust-silent/--no-trust-silent", help=SILENT_HELP)] = None,
 ) -> None:
-    """Run a broker that does it right, of any dialect.
+    """Run a conforming broker for any dialect.
 
     The first line on stdout tells the address; then one line a message. SIGTERM or Ctrl-C stops it, SIGUSR1 prints the
     counters, as the end does.

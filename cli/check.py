@@ -80,8 +80,8 @@ def check(
 ) -> None:
     """Check captures against the rules of their protocol.
 
-    Exit code: 0 no rule of level error is broken, 1 one is, 3 nothing could be read or no datagram is in a known
-    dialect, 4 a capture is damaged or one of several could not be read (what was read is judged). 1 goes before 4.
+    Exit code: 0 no error-level findings, 1 at least one, 3 nothing could be read or no datagram is in a known dialect,
+    4 a capture is damaged or one of several could not be read; the rest is judged. 1 takes precedence over 4.
     """
     chosen = _known(rule or [])
     most = limit if limit is not None else OF_A_RULE if output is Format.TEXT else IN_ALL

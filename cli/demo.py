@@ -26,7 +26,7 @@ FINDINGS_OF_A_RULE = 10
 def demo(
     folder: Annotated[Path, typer.Option("--output", "-o", help="Where to put the files.")] = Path("demo"),
 ) -> None:
-    """Show the main job end to end on traffic made here.
+    """Run the whole toolkit once on generated traffic and write a report.
 
     A building with faults in three dialects is simulated, ingested on Spark, checked and measured; a report and an
     annotated capture are written. Takes a minute or two.

@@ -2,4 +2,4 @@
 
 from cli.summaries import summary_app
 
-app = summary_app("fanout", "Tell to how many subscribers messages went and should have gone, by topic and by filter.")
+app = summary_app("fanout", "Show fan-out: copies expected and delivered, by topic and by filter.")

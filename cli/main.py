@@ -16,23 +16,23 @@ from cli.app import new_app
 from cli.exit_codes import ExitCode
 
 COMMANDS = {
-    "annotate": "Write a capture again with its findings as packet comments, for Wireshark.",
-    "broker": "Run a broker that does it right, of any dialect.",
+    "annotate": "Copy a capture with its findings as packet comments, for Wireshark.",
+    "broker": "Run a conforming broker for any dialect.",
     "check": "Check captures against the rules of their protocol.",
     "decode": "Decode the datagrams of captures, one line each, without Spark.",
-    "demo": "Show the main job end to end on traffic made here.",
+    "demo": "Run the whole toolkit once on generated traffic and write a report.",
     "dialects": "List, show and check dialects: the protocols known here, and your own.",
     "dissector": "Write the Wireshark dissector, with your own dialects too.",
     "doctor": "Show what is installed, what is missing and how to get it.",
-    "fanout": "Tell to how many subscribers messages went and should have gone, by topic and by filter.",
+    "fanout": "Show fan-out: copies expected and delivered, by topic and by filter.",
     "generate": "Generate traffic with labelled faults: a capture of any size, or live to a broker.",
     "ingest": "Write the messages of captures, however many and large, as Parquet.",
     "lab": "Run a scenario with every node at its own address, and record it.",
     "play": "Play a sensor, actuator, dashboard or window, or a node that does both.",
     "publish": "Publish a message, resent until it is acknowledged.",
-    "report": "Write what is wrong with the traffic in captures as one HTML page.",
-    "subscribe": "Subscribe to a filter and print what comes.",
-    "timing": "Tell how long acknowledgements and forwards take, and which never came.",
+    "report": "Write a report on the traffic in captures as one HTML page.",
+    "subscribe": "Subscribe to a filter and print the messages that arrive.",
+    "timing": "Measure acknowledgement and forwarding times; list missing acknowledgements.",
 }
 
 

@@ -40,8 +40,8 @@ def report(
 ) -> None:
     """Write one HTML page: verdict, broken rules with diagrams, ACK timing, fan-out, quality of the capture.
 
-    The page holds all it needs, runs no script and loads nothing. Exit code: as of topicshark check, so 1 if a rule
-    of level error is broken.
+    The page holds all it needs, runs no script and loads nothing. Exit code: as of topicshark check, so 1 if
+    there are error-level findings.
     """
     asked = Asked(sources, dialect, port, broker, merge, engine, master)
     check_output(output, sources)

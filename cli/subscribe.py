@@ -29,7 +29,7 @@ def subscribe(
     backoff: clients.Backoff = 1.5,
     window: clients.LongWindow = 0,
 ) -> None:
-    """Subscribe to a filter and print what comes.
+    """Subscribe to a filter and print the messages that arrive.
 
     Exit code: 0 all went well, 1 the subscription was refused or never acknowledged, or fewer messages than --count
     came in time.

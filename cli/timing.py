@@ -2,4 +2,4 @@
 
 from cli.summaries import summary_app
 
-app = summary_app("timing", "Tell how long acknowledgements and forwards take, and which never came.")
+app = summary_app("timing", "Measure acknowledgement and forwarding times; list missing acknowledgements.")
