@@ -43,7 +43,7 @@ from .checker.policy import PUBLISH, SUBSCRIBE, Policy
 from .checker.requests import REQUESTS
 from .checker.session_plans import SessionPlan
 from .checker.steps import (
-    Judged,
+    StepFindings,
     client_rows,
     judge_clients,
     judge_datagrams,
@@ -155,7 +155,7 @@ def _judge_small(options: Options, item: tuple[int, str, tuple[str, ...], Unit])
         yield from _why(number, read, dialect)
         copies = sum(len(batch) - batch.column("copy_of").null_count for batch in read.batches)
         facts = facts_of(session, captures, policy, pairs_of(table, policy, copies), options.brokers)
-        yield from _whole(number, events_of(table, policy, captures), facts, options)
+        yield from _session_rows(number, events_of(table, policy, captures), facts, options)
 
 
 def _why(number: int, read: Read, dialect: Dialect) -> Iterator[Packed]:
@@ -170,8 +170,8 @@ def present(batches: Sequence[pa.RecordBatch], dialects: Dialects) -> list[Diale
     return [dialect for dialect in dialects.wanted if dialect.name in there]
 
 
-def _whole(number: int, events: Events, facts: SessionFacts, options: Options) -> Iterator[Packed]:
-    events, facts = whole_session(events, facts)
+def _session_rows(number: int, events: Events, facts: SessionFacts, options: Options) -> Iterator[Packed]:
+    events, facts = prepare_session(events, facts)
     found = judge_session(events, facts, options.with_rows)
     yield endpoints_row(number, facts)
     yield from _outcome(number, facts, found.evidence, found.counts, found.findings, options)
@@ -187,7 +187,7 @@ def _whole(number: int, events: Events, facts: SessionFacts, options: Options) -
         yield Packed(number, _of(facts, "fanout"), summary.packed())
 
 
-def whole_session(events: Events, facts: SessionFacts) -> tuple[Events, SessionFacts]:
+def prepare_session(events: Events, facts: SessionFacts) -> tuple[Events, SessionFacts]:
     """Events and facts of a session that is at hand as a whole, ready for `judge_session`."""
     control = control_rows(with_brokers(events, facts))
     facts = facts.with_control(control).with_subscriptions(subscriptions_of(control, facts.policy))
@@ -326,7 +326,7 @@ class LargeSessions:
         kinds = ["pending", "control", "requests", "bits", "served"]
         delivered = fold([controlled, matched, exchanged], kinds, buckets, _judge_topics)
         places = 1 + max(cut.place for cut in cuts)
-        settled = fold([*rows, matched, exchanged, delivered], ["judged"], places, _settle)
+        settled = fold([*rows, matched, exchanged, delivered], ["candidates"], places, _settle)
         told = engine.read(_as_it_is, [endpoints_row(cut.number, cut.facts) for cut in cuts], "check")
         return [first, controlled, matched, exchanged, delivered, settled, told]
 
@@ -545,7 +545,7 @@ def _cut_rows(cut: Cut, events: Events) -> Iterator[Packed]:
     """All rows by client; publishes, forwards and, where messages are retained, subscriptions by topic."""
     prepare(events, cut.facts)
     set_beside(events)
-    yield _judged_row(cut, judge_datagrams(events, cut.facts), 0, ASTRAY.empty_table())
+    yield _candidates_row(cut, judge_datagrams(events, cut.facts), 0, ASTRAY.empty_table())
     table = events.table.append_column("beside", pa.array(events[Col.BESIDE]))
     if not judges_payloads(cut.facts.policy):
         table = table.drop_columns(["payload"]).append_column(PAYLOAD_HASH, pa.array(events[Col.PAYLOAD]))
@@ -578,7 +578,7 @@ def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, l
         data = np.array(sorted(served), np.int64).tobytes()
         yield from (Packed(topic, "served", data) for topic in cut.topics)
         keys = pa.table({"key": pa.array(sorted(served), pa.int64())})
-        yield Packed(cut.place, "judged", pack_tables({"served": keys}))
+        yield Packed(cut.place, "candidates", pack_tables({"served": keys}))
     forwards = deliveries.forwards(events)
     buckets = cut.client_buckets(events)[events.rows_of(forwards.cause)]
     every = np.arange(len(buckets))
@@ -592,7 +592,7 @@ def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, l
         deliveries = deliveries.without(events, troubled)
     found = judge_topics(events, facts, deliveries, REQUESTS.empty_table(), 0, None, options.with_rows)
     yield from _topic_outputs(cut.number, facts, found.deliveries, options)
-    yield _judged_row(cut, found.judged, 0, ASTRAY.empty_table())
+    yield _candidates_row(cut, found.findings, 0, ASTRAY.empty_table())
 
 
 def _judge_clients(
@@ -608,7 +608,7 @@ def _judge_clients(
     found = judge_clients(events, cut.facts, forwards, options.with_rows)
     yield from _client_outputs(cut.number, cut.facts, found.exchanges, found.publishes, options)
     yield from (Packed(topic, "bits", str(found.evidence).encode()) for topic in cut.topics)
-    yield _judged_row(cut, found.judged, found.evidence, found.astray)
+    yield _candidates_row(cut, found.findings, found.evidence, found.astray)
     yield from _request_rows(cut, events, found.requests)
 
 
@@ -638,7 +638,7 @@ def _judge_topics(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict
     requests = joined(rows.get("requests", ()), REQUESTS)
     found = judge_topics(events, facts, deliveries, requests, evidence, served, options.with_rows)
     yield from _topic_outputs(cut.number, facts, found.deliveries, options)
-    yield _judged_row(cut, found.judged, 0, ASTRAY.empty_table())
+    yield _candidates_row(cut, found.findings, 0, ASTRAY.empty_table())
 
 
 def _any_bits(several: Iterable[int]) -> int:
@@ -648,16 +648,16 @@ def _any_bits(several: Iterable[int]) -> int:
     return found
 
 
-def _judged_row(cut: Cut, judged: Judged, evidence: int, astray: pa.Table) -> Packed:
+def _candidates_row(cut: Cut, found: StepFindings, evidence: int, astray: pa.Table) -> Packed:
     tables = {
-        "candidates": judged.candidates,
-        "counts": judged.counts,
-        "strays": pa.table({"time": judged.strays}),
-        "invented": pa.table({"time": judged.invented}),
+        "candidates": found.candidates,
+        "counts": found.counts,
+        "strays": pa.table({"time": found.strays}),
+        "invented": pa.table({"time": found.invented}),
         "evidence": pa.table({"bits": [evidence]}),
         "astray": astray,
     }
-    return Packed(cut.place, "judged", pack_tables(tables))
+    return Packed(cut.place, "candidates", pack_tables(tables))
 
 
 def _settle(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
@@ -665,17 +665,17 @@ def _settle(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, 
     cut = next((cut for cut in cuts if cut.place == bucket), None)
     if cut is None:
         return
-    parts = [unpack_tables(data) for data in rows["judged"]]
+    parts = [unpack_tables(data) for data in rows["candidates"]]
     keys = [int(key) for part in parts if "served" in part for key in part["served"].column("key").to_numpy()]
     served = frozenset(keys) if any("served" in part for part in parts) else None
     parts = [part for part in parts if "candidates" in part]
-    judged = [
-        Judged(part["candidates"], part["counts"], *(part[name].column("time").to_numpy() for name in _TIMES))
+    found = [
+        StepFindings(part["candidates"], part["counts"], *(part[name].column("time").to_numpy() for name in _TIMES))
         for part in parts
     ]
     evidence = _any_bits(part["evidence"].column("bits")[0].as_py() for part in parts)
-    findings, evidence = settle(cut.facts, judged, evidence, [part["astray"] for part in parts], served)
-    counts = pa.concat_tables([COUNTS.empty_table(), *(one.counts for one in judged)])
+    findings, evidence = settle(cut.facts, found, evidence, [part["astray"] for part in parts], served)
+    counts = pa.concat_tables([COUNTS.empty_table(), *(one.counts for one in found)])
     yield from _outcome(cut.number, cut.facts, evidence, counts, findings, options)
 
 

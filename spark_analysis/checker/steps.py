@@ -44,7 +44,7 @@ _NO_TIMES = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
-class Judged:
+class StepFindings:
     """What a step found: candidates for findings, how often each rule was checked, times that are evidence."""
 
     candidates: pa.Table
@@ -57,7 +57,7 @@ class Judged:
 class ByClient:
     """What the step by client gives. ``requests`` goes to the topics, ``evidence`` and ``astray`` to the session."""
 
-    judged: Judged
+    findings: StepFindings
     evidence: int
     astray: pa.Table
     requests: pa.Table
@@ -69,7 +69,7 @@ class ByClient:
 class ByTopic:
     """What the second step by topic gives."""
 
-    judged: Judged
+    findings: StepFindings
     deliveries: pa.Table
 
 
@@ -85,12 +85,12 @@ def match_deliveries(events: Events, facts: SessionFacts) -> tuple[Deliveries, f
     return deliveries, served_by(facts, deliveries)
 
 
-def judge_datagrams(events: Events, facts: SessionFacts) -> Judged:
+def judge_datagrams(events: Events, facts: SessionFacts) -> StepFindings:
     """By datagram, in any number: the rules about wire format and parties."""
     candidates = Candidates(events, facts)
     wire_findings(events, find_publishes(events, facts), candidates)
     party_findings(events, candidates)
-    return Judged(candidates.table(), candidates.counts(), _NO_TIMES, _NO_TIMES)
+    return StepFindings(candidates.table(), candidates.counts(), _NO_TIMES, _NO_TIMES)
 
 
 def client_rows(events: Events) -> Flags:
@@ -119,7 +119,7 @@ def judge_clients(events: Events, facts: SessionFacts, forwards: Forwards, with_
     evidence |= loop_findings(events, facts, candidates, asked)
     rows = [exchange_rows(events, facts, one) for one in (asked, told)] if with_rows else [EXCHANGES.empty_table()]
     return ByClient(
-        Judged(candidates.table(), candidates.counts(), events[Col.TIME][asked.of_kind(REPLY, STRAY)], _NO_TIMES),
+        StepFindings(candidates.table(), candidates.counts(), events[Col.TIME][asked.of_kind(REPLY, STRAY)], _NO_TIMES),
         evidence,
         astray_rows(view),
         request_rows(events, asked, told, forwards),
@@ -151,13 +151,13 @@ def judge_topics(
     DeliveryRules(view).run()
     retained_findings(view)
     invented = events[Col.TIME][np.array(view.invented, np.int64)]
-    judged = Judged(candidates.table(), candidates.counts(), _NO_TIMES, invented)
-    return ByTopic(judged, delivery_rows(view) if with_rows else DELIVERIES.empty_table())
+    found = StepFindings(candidates.table(), candidates.counts(), _NO_TIMES, invented)
+    return ByTopic(found, delivery_rows(view) if with_rows else DELIVERIES.empty_table())
 
 
 def settle(
     facts: SessionFacts,
-    judged: Sequence[Judged],
+    found: Sequence[StepFindings],
     evidence: int,
     astray: Sequence[pa.Table],
     served: frozenset[int] | None,
@@ -166,17 +166,17 @@ def settle(
     if capture_has_lost(
         *(
             np.concatenate([_NO_TIMES, *times])
-            for times in zip(*((one.strays, one.invented) for one in judged), strict=True)
+            for times in zip(*((one.strays, one.invented) for one in found), strict=True)
         )
     ):
         evidence |= CAPTURE_LOST
     lost = misdirected(pa.concat_tables([ASTRAY.empty_table(), *astray]), facts)
-    candidates = pa.concat_tables([CANDIDATES.empty_table(), lost.candidates, *(one.candidates for one in judged)])
+    candidates = pa.concat_tables([CANDIDATES.empty_table(), lost.candidates, *(one.candidates for one in found)])
     return Settled(evidence, served, lost.acks | lost.requests).rows(candidates, facts), evidence
 
 
 @dataclass(frozen=True)
-class WholeSession:
+class SessionTables:
     """All that one dialect of a session gives."""
 
     findings: pa.Table
@@ -187,7 +187,7 @@ class WholeSession:
     publishes: pa.Table
 
 
-def judge_session(events: Events, facts: SessionFacts, with_rows: bool = True) -> WholeSession:
+def judge_session(events: Events, facts: SessionFacts, with_rows: bool = True) -> SessionTables:
     """All steps on all keys at once; the events are prepared."""
     set_beside(events)
     deliveries, served = match_deliveries(events, facts)
@@ -198,10 +198,10 @@ def judge_session(events: Events, facts: SessionFacts, with_rows: bool = True) -
         prepare(of_clients, facts)
     by_client = judge_clients(of_clients, facts, deliveries.forwards(events), with_rows)
     by_topic = judge_topics(events, facts, deliveries, by_client.requests, by_client.evidence, served, with_rows)
-    judged = (judge_datagrams(events, facts), by_client.judged, by_topic.judged)
-    findings, evidence = settle(facts, judged, by_client.evidence, [by_client.astray], served)
-    counts = pa.concat_tables([one.counts for one in judged])
-    return WholeSession(findings, counts, evidence, by_client.exchanges, by_topic.deliveries, by_client.publishes)
+    found = (judge_datagrams(events, facts), by_client.findings, by_topic.findings)
+    findings, evidence = settle(facts, found, by_client.evidence, [by_client.astray], served)
+    counts = pa.concat_tables([one.counts for one in found])
+    return SessionTables(findings, counts, evidence, by_client.exchanges, by_topic.deliveries, by_client.publishes)
 
 
 __all__ = [
@@ -210,8 +210,8 @@ __all__ = [
     "REQUESTS",
     "ByClient",
     "ByTopic",
-    "Judged",
-    "WholeSession",
+    "SessionTables",
+    "StepFindings",
     "judge_clients",
     "judge_session",
     "judge_topics",
