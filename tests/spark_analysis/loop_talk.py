@@ -17,7 +17,7 @@ from spark_analysis.checker.facts import SessionFacts, facts_of
 from spark_analysis.checker.findings import FAIL, Candidates, Settled
 from spark_analysis.checker.loop_rules import loop_findings
 from spark_analysis.checker.policy import Policy
-from spark_analysis.pipeline import whole_session
+from spark_analysis.pipeline import prepare_session
 
 READ = [name for name in COLUMNS if name in MESSAGES.names]
 MILLISECOND, SECOND = 1_000_000, 1_000_000_000
@@ -39,7 +39,7 @@ def judged(batches: Sequence[pa.RecordBatch]) -> Found:
     policy = Policy(load_dialect("rolebyte"))
     table, captures = rows_of(batches, "rolebyte"), ("run.pcap",)
     facts = facts_of("run", captures, policy, pairs_of(table, policy, 0), ())
-    events, facts = whole_session(events_of(table, policy, captures), replace(facts, point=Point.BROKER))
+    events, facts = prepare_session(events_of(table, policy, captures), replace(facts, point=Point.BROKER))
     candidates = Candidates(events, facts)
     evidence = loop_findings(events, facts, candidates)
     return Found(facts, candidates.checked, Settled(evidence).rows(candidates.table(), facts).to_pylist())
