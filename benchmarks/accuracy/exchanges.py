@@ -14,7 +14,7 @@ from spark_analysis.checker.policy import Policy
 from spark_analysis.checker.session_plans import plan_sessions
 from spark_analysis.checker.steps import judge_session
 from spark_analysis.checker.units import read_unit
-from spark_analysis.pipeline import whole_session
+from spark_analysis.pipeline import prepare_session
 from spark_analysis.planning import wanted_dialects
 
 
@@ -25,4 +25,4 @@ def exchanges_of(path: Path, dialect: str) -> pa.Table:
     policy = Policy(wanted.wanted[0])
     table = rows_of(read_unit(session.units[0], wanted).batches, policy.dialect.name)
     facts = facts_of(session.name, session.captures, policy, pairs_of(table, policy, 0), ())
-    return judge_session(*whole_session(events_of(table, policy, session.captures), facts)).exchanges
+    return judge_session(*prepare_session(events_of(table, policy, session.captures), facts)).exchanges
