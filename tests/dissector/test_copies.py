@@ -45,7 +45,9 @@ def write(path: Path, seed: int, link_type: int, one_place_until: int) -> Path:
 
 
 @pytest.mark.parametrize("link_type", [ETHERNET, COOKED])
-@pytest.mark.parametrize("one_place_until", [0, 100, 580, 600])
+@pytest.mark.parametrize(
+    "one_place_until", [0, 600, pytest.param(100, marks=pytest.mark.long), pytest.param(580, marks=pytest.mark.long)]
+)
 def test_tshark_and_pcap_tools_find_the_same_copies(link_type: int, one_place_until: int, tmp_path: Path) -> None:
     found = 0
     for seed in range(4):

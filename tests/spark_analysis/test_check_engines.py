@@ -38,7 +38,7 @@ def command(folder: Path, engine: str) -> object:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.xdist_group("spark")
 def test_spark_says_what_the_process_says(captures: dict[str, list[Path]]) -> None:

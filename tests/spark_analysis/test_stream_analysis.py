@@ -124,7 +124,7 @@ def test_twenty_files_with_restarts_and_deaths(
     followed.settle()
     with capsys.disabled():
         print("\nbatch, open sessions, messages that wait:", *sizes)
-    batch = analyse(spark, paths)
+    batch = analyse(spark, tmp_path / "in")
     largest = max(row["count"] for row in batch.messages.groupBy("session").count().collect())
     assert len(sizes) >= 7
     assert all(sessions == 1 and rows <= largest for _, sessions, rows in sizes), "only what is open waits"
