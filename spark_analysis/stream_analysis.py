@@ -171,7 +171,6 @@ class _Steps:
     ) -> None:
         self._name, self._idle_ns, self._dialects, self._brokers = folder, idle_ns, dialects, brokers
         self._provisional, self._on_batch = provisional, on_batch
-        self._is_first = True
 
     @property
     def folder(self) -> Folder:
@@ -216,10 +215,7 @@ class _Steps:
         return state
 
     def _recover(self, state: State) -> None:
-        """Finish what an earlier run may have committed and not done."""
-        if not self._is_first:
-            return
-        self._is_first = False
+        """Finish what a batch that died may have committed and not done."""
         self._publish()
         known = {_open_folder(batch, session) for session, one in state.sessions.items() for batch in one.batches}
         for file in self.folder.list(OPEN):

@@ -4,7 +4,7 @@ A broker passed a topic on to a subscriber who did not ask for it, or kept from 
 here is a mistake that brokers make. The first that explains the case is told: the narrow ones come first.
 
 Topics and filters come from the network: the work for a pair is bounded by MOST_EXPLAINED and `bounded_regex`, that for
-a part of a session by MOST_PAIRS.
+a bucket of topics by MOST_PAIRS.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Reading = Callable[[bytes, bytes, TopicsSpec], bool]
 
 
 class WrongReadings:
-    """`wrong_reading` for a part of a session: each pair is tried once, and no more than MOST_PAIRS of them are."""
+    """`wrong_reading` for a bucket of topics: each pair is tried once, and no more than MOST_PAIRS of them are."""
 
     def __init__(self, spec: TopicsSpec) -> None:
         self._spec = spec

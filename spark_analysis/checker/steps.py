@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..schemas import DELIVERIES, EXCHANGES, FINDINGS, PUBLISHES
+from ..schemas import DELIVERIES, EXCHANGES, PUBLISHES
 from .ack_rules import ASTRAY, AckRules, astray_rows, misdirected
 from .broker_activity import set_beside
 from .client_rules import ClientRules
@@ -25,12 +25,12 @@ from .events import FROM_BROKER, TO_BROKER, Col, Events, with_parties
 from .evidence import CAPTURE_LOST, capture_has_lost, reactions, seen_in_exchanges
 from .exchanges import Forwards, exchange, forwarded_rows
 from .facts import SessionFacts, resolve_names
-from .findings import CANDIDATES, COUNTS, Candidates, Settled
+from .findings import CANDIDATES, Candidates, Settled
 from .kernels.expecting import PUBLISH
 from .kernels.pairing import REPLY, STRAY
 from .loop_rules import judges_payloads, loop_findings
 from .number_rules import number_findings
-from .requests import REQUESTS, request_rows, requests_of
+from .requests import request_rows, requests_of
 from .retained_rules import retained_findings
 from .table_rows import delivery_rows, exchange_rows, publish_rows
 from .talk_view import TalkView
@@ -202,20 +202,3 @@ def judge_session(events: Events, facts: SessionFacts, with_rows: bool = True) -
     findings, evidence = settle(facts, found, by_client.evidence, [by_client.astray], served)
     counts = pa.concat_tables([one.counts for one in found])
     return SessionTables(findings, counts, evidence, by_client.exchanges, by_topic.deliveries, by_client.publishes)
-
-
-__all__ = [
-    "COUNTS",
-    "FINDINGS",
-    "REQUESTS",
-    "ByClient",
-    "ByTopic",
-    "SessionTables",
-    "StepFindings",
-    "judge_clients",
-    "judge_session",
-    "judge_topics",
-    "match_deliveries",
-    "prepare",
-    "settle",
-]
