@@ -24,7 +24,7 @@ from spark_analysis.checker.ingested import find_sources
 from spark_analysis.engines import SparkEngine
 from spark_analysis.pipeline import Options
 from spark_analysis.planning import wanted_dialects
-from spark_analysis.spark_session import open_session
+from spark_analysis.spark_session import PYTHON_WORK, open_session
 
 TSHARK_PACKETS = 300_000
 HOT_PACKETS = 2_000_000
@@ -53,7 +53,7 @@ def main() -> None:
         spread = {name: write_capture(name, folder / f"{name}.pcap", HOT_PACKETS) for name in SHAPES}
         tshark = measure("tshark-lines", [min(captures.values())], TSHARK_PACKETS)[0].rate
         start = time.perf_counter()
-        with open_session("local[2]") as spark:
+        with open_session("local[2]", PYTHON_WORK) as spark:
             check_seconds(spark, spread["even"])  # workers start, kernels load
             print(f"Spark was ready after {time.perf_counter() - start:.1f} s", file=sys.stderr)
             rates = {size: size / check_seconds(spark, capture)[0] for size, capture in captures.items()}

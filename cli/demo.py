@@ -69,9 +69,9 @@ def _generate(capture: Path, truth: Path) -> dict[str, Any]:
 
 @contextmanager
 def _on_spark() -> Iterator[Any]:
-    from spark_analysis.spark_session import open_session
+    from spark_analysis.spark_session import PYTHON_WORK, open_session
 
-    with open_session() as spark:
+    with open_session(settings=PYTHON_WORK) as spark:
         typer.echo(f"[2/{STEPS}] Spark {spark.version} runs", err=True)
         yield spark
 

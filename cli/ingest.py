@@ -49,9 +49,9 @@ def ingest(
 
 def _ingest(sources: list[str], output: str, dialects: Any, merge: bool, split_bytes: int, master: str | None) -> Any:
     from spark_analysis.ingest import ingest as run
-    from spark_analysis.spark_session import LOCAL, open_session
+    from spark_analysis.spark_session import LOCAL, PYTHON_WORK, open_session
 
-    with open_session(master or LOCAL) as spark:
+    with open_session(master or LOCAL, PYTHON_WORK) as spark:
         return run(spark, sources, output, dialects, merge=merge, split_bytes=split_bytes, stage=spark_stages(spark))
 
 

@@ -21,6 +21,7 @@ from .part_reading import PartReading, plain_errors
 from .sessions import session_names
 from .source_options import arrow_schema, check_columns, parse_options
 from .stream_reader import FolderStreamReader
+from .worker_gc import spared
 
 # Spark plans a read in a worker of this module if it pushes filters down, in another one if not. A reader that has
 # `pushFilters` is refused by the other one, even if it has nothing to push.
@@ -92,7 +93,7 @@ class CaptureReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In a task."""
-        return self._reading.read(partition)
+        return spared(self._reading.read(partition))
 
 
 class PushingReader(CaptureReader):

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from .worker_gc import spared
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -121,9 +123,8 @@ class SparkEngine:
         numbers = self.spark.range(0, len(listed), 1, max(len(listed), 1))
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    yield from _as_batches(function(listed[number]))
+            numbered = (listed[number] for batch in batches for number in batch.column(0).to_pylist())
+            yield from spared(as_batch(row) for item in numbered for row in function(item))
 
         return numbers.mapInArrow(run, PACKED_SCHEMA)
 
@@ -137,8 +138,8 @@ class SparkEngine:
             for batch in batches:
                 for bucket, kind, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     found.setdefault(bucket, []).append(Packed(bucket, kind, data))
-            for bucket in sorted(found):
-                yield from _as_batches(function(bucket, _by_kind(found.pop(bucket))))
+            folded = (function(bucket, _by_kind(found.pop(bucket))) for bucket in sorted(found))
+            yield from spared(as_batch(row) for rows in folded for row in rows)
 
         whole = _of_kinds(rows, kinds).repartitionById(max(buckets, 1), f.col("bucket"))
         return whole.mapInArrow(run, PACKED_SCHEMA)
@@ -146,7 +147,7 @@ class SparkEngine:
     def keep(self, rows: DataFrame) -> DataFrame:
         from pyspark import StorageLevel
 
-        self._kept.append(rows.persist(StorageLevel.DISK_ONLY))
+        self._kept.append(rows.persist(StorageLevel.MEMORY_AND_DISK))
         return self._kept[-1]
 
     def collect(self, rows: Sequence[DataFrame], kinds: Sequence[str], label: str) -> list[Packed]:
@@ -177,17 +178,13 @@ def _of_kinds(rows: Sequence[DataFrame], kinds: Sequence[str]) -> DataFrame:
 @contextmanager
 def spark_engine(master: str | None = None, stage: Callable[[Any], Stage] | None = None) -> Iterator[SparkEngine]:
     """On a Spark session of its own, as long as the block lasts. ``stage``: given it, what to enter with each job."""
-    from .spark_session import LOCAL, open_session
+    from .spark_session import LOCAL, PYTHON_WORK, open_session
 
-    with open_session(master or LOCAL) as spark:
+    with open_session(master or LOCAL, PYTHON_WORK) as spark:
         yield SparkEngine(spark, stage(spark) if stage else None)
 
 
-def _as_batches(rows: Iterable[Packed]) -> Iterator[pa.RecordBatch]:
-    """One batch a row: rows are large."""
-    return map(as_batch, rows)
-
-
 def as_batch(row: Packed) -> pa.RecordBatch:
+    """A batch of its own: rows are large."""
     arrays = [pa.array([value], kind.type) for value, kind in zip(row, PACKED, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=PACKED)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +43,11 @@ def unpack_tables(data: bytes) -> dict[str, pa.Table]:
 
 def joined(parts: Iterable[bytes], schema: pa.Schema | None = None) -> pa.Table:
     """Packed tables as one; of none, an empty table of ``schema``."""
-    tables = [unpack(part) for part in parts]
+    return together([unpack(part) for part in parts], schema)
+
+
+def together(tables: Sequence[pa.Table], schema: pa.Schema | None = None) -> pa.Table:
+    """Tables of which each may lack columns of nulls as one; of none, an empty table of ``schema``."""
     if not tables:
         return (schema or pa.schema([])).empty_table()
     return pa.concat_tables(tables, promote_options="default").unify_dictionaries().combine_chunks()
@@ -55,6 +59,7 @@ def split_rows(
     """Of these rows those of each bucket, in their order, as narrow as they go; ``bucket`` is that of every row."""
     if not len(rows):
         return
+    table = table.select([name for name in table.column_names if table.column(name).null_count < len(table)])
     if count == 1:
         yield 0, _narrow(table if len(rows) == len(table) else table.take(pa.array(rows)))
         return
@@ -78,8 +83,11 @@ def _narrow(table: pa.Table) -> pa.Table:
 
 
 def _with_own_words(column: pa.Array) -> pa.Array:
+    """A column of texts with the words of its rows; with all words where these are few."""
     if not pa.types.is_dictionary(column.type):
         return column
+    if len(column.dictionary) <= len(column) >> 4:
+        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), column.dictionary)
     indices = column.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     used = np.zeros(len(column.dictionary), np.bool_)
     used[indices] = True

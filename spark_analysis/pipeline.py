@@ -12,7 +12,7 @@ are numbers.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from pcap_tools.errors import TopicsharkError
 from .ack_timing import TimingSummary
 from .capture_parts import Dialects
 from .checker.ack_rules import ASTRAY
-from .checker.broker_activity import edges_of, join_units, mend_beside, runs_of, set_beside
+from .checker.broker_activity import EDGES, edges_of, join_runs, join_units, mend_beside, runs_of, set_beside
 from .checker.control import CONTROL, control_and_acks, control_rows, subscription_rows, subscriptions_of
 from .checker.deliveries import topic_rows
 from .checker.endpoints import Point, add_pairs, brokers_of, pairs_of
@@ -57,13 +57,13 @@ from .checker.units import Read, Unit, read_head, read_unit
 from .checker.verdicts import verdict_rows
 from .engines import Engine, Packed
 from .fanout import FanoutSummary
-from .packing import joined, pack, pack_tables, split_rows, unpack, unpack_tables
+from .packing import joined, pack, pack_tables, split_rows, together, unpack, unpack_tables
 from .schemas import DELIVERIES, ENDPOINTS, EXCHANGES, PUBLISHES
 
 Integers = NDArray[np.int64]
 Facts = dict[tuple[int, int], SessionFacts]  # by session and dialect
 TYPES = {field.name: field.type for field in ALL_MESSAGES}
-BUCKET_ROWS = 1 << 20  # so many rows of a session go to one bucket, unless one key has more
+BUCKET_ROWS = 1 << 19  # so many rows of a session go to one bucket, unless one key has more
 _HEADS, _HEAD_ROWS = 8, 5_000  # captures of a session, and messages of each, that show who the brokers are
 ROW_TABLES = ("exchanges", "deliveries", "findings", "subscriptions")
 
@@ -300,43 +300,33 @@ class LargeSessions:
     def rows(self) -> list[Any]:
         """Packed rows as `Results` has them."""
         engine, options = self._engine, self._options
-        guessed = self._guess()
-        first = engine.keep(self._read(partial(_read_unit, options, self._numbers, guessed), self._units, "read"))
-        facts = self._facts(first)
-        cuts = [replace(cut, facts=facts[cut.key]) for cut in guessed if cut.key in facts]
-        packed = first
-        if not _is_right(guessed, facts):
-            cuts = self._cuts(facts)
-            packed = engine.keep(self._read(partial(_read_again, options, cuts), self._readable(cuts), "read"))
+        survey = self._survey(self._guess())
+        if not survey.is_right:
+            survey = self._survey(self._cuts(survey.facts))
+        cuts, found = survey.cuts, [survey.packed]
         if not cuts:
-            return [first]
-        controlled, cuts = self._control(cuts, packed)
-        rows = [packed]
+            return [engine.read(_as_it_is, survey.told, "check")]
         numbered = [cut for cut in cuts if needs_control(cut.facts.policy)]
         if numbered:
-            read = partial(_read_numbered, options, cuts)
-            rows.append(engine.keep(self._read(read, self._readable(numbered), "read")))
-        buckets = max(cut.first + cut.buckets for cut in cuts)
+            units = self._readable({cut.session for cut in numbered})
+            found.append(engine.keep(self._read(partial(_read_numbered, options, cuts), units, "read")))
+        buckets = _bucket_count(cuts)
 
         def fold(given: list[Any], kinds: list[str], count: int, step: Any) -> Any:
             return engine.keep(engine.fold(given, kinds, count, partial(step, options, cuts), "check"))
 
-        matched = fold([*rows, controlled], ["topic", "control"], buckets, _match)
-        exchanged = fold([*rows, matched], ["client", "forwards"], buckets, _judge_clients)
+        matched = fold([*found, survey.control], ["topic", "control"], buckets, _match)
+        exchanged = fold([*found, matched], ["client", "forwards"], buckets, _judge_clients)
         kinds = ["pending", "control", "requests", "bits", "served"]
-        delivered = fold([controlled, matched, exchanged], kinds, buckets, _judge_topics)
+        delivered = fold([survey.control, matched, exchanged], kinds, buckets, _judge_topics)
         places = 1 + max(cut.place for cut in cuts)
-        settled = fold([*rows, matched, exchanged, delivered], ["candidates"], places, _settle)
-        told = engine.read(_as_it_is, [endpoints_row(cut.number, cut.facts) for cut in cuts], "check")
-        return [first, controlled, matched, exchanged, delivered, settled, told]
+        settled = fold([*found, matched, exchanged, delivered], ["candidates"], places, _settle)
+        told = [*survey.told, *(endpoints_row(cut.number, cut.facts) for cut in cuts)]
+        with_rows = [survey.control, matched, exchanged, delivered] if options.summaries or options.tables else []
+        return [*with_rows, settled, engine.read(_as_it_is, told, "check")]
 
-    @property
-    def _numbers(self) -> list[int]:
-        return [number for number, _ in self._sessions]
-
-    def _readable(self, cuts: Sequence[Cut]) -> list[tuple[int, Unit]]:
-        wanted = {cut.session for cut in cuts}
-        return [(at, unit) for at, unit in self._units if at in wanted]
+    def _readable(self, sessions: Collection[int]) -> list[tuple[int, Unit]]:
+        return [(at, unit) for at, unit in self._units if at in sessions]
 
     def _guess(self) -> list[Cut]:
         """What the first messages of each session show, so that its rows can be cut in the same pass in which all of
@@ -358,22 +348,6 @@ class LargeSessions:
         weights = {at: sum(unit.weight for unit in plan.units) for at, (_, plan) in enumerate(self._sessions)}
         return self._cuts({key: replace(one, datagrams=weights[key[0]]) for key, one in facts.items()})
 
-    def _facts(self, read: Any) -> Facts:
-        """The dialects of each session that can be read."""
-        engine, options = self._engine, self._options
-        plans = [session for _, session in self._sessions]
-        dialects = options.dialects.wanted
-        count = len(plans) * len(dialects)
-        added = engine.fold([read], ["pairs"], count, partial(_add_pairs, options, plans), "look")
-        rows = sorted(engine.collect([read, added], ["failed", "endpoints"], "look"))
-        failed = {row.bucket for row in rows if row.kind == "failed"}
-        found: Facts = {}
-        for row in rows:
-            at, dialect = divmod(row.bucket, len(dialects))
-            if row.kind == "endpoints" and self._sessions[at][0] not in failed:
-                found[at, dialect] = _facts_from(unpack(row.data), plans[at], dialects[dialect])
-        return found
-
     def _cuts(self, facts: Facts) -> list[Cut]:
         cuts: list[Cut] = []
         first = 0
@@ -383,23 +357,52 @@ class LargeSessions:
             first += buckets
         return cuts
 
-    def _control(self, cuts: Sequence[Cut], packed: Any) -> tuple[Any, list[Cut]]:
-        """Control rows; and with them what is known of the session in the end."""
+    def _survey(self, cuts: Sequence[Cut]) -> Survey:
+        """Read all units, cut as these say; and find out from all messages who the brokers are, when they were silent,
+        and what changes what is due."""
         engine, options = self._engine, self._options
-        buckets = max(cut.first + cut.buckets for cut in cuts)
-        step = partial(_fold_control, options, cuts)
-        controlled = engine.keep(engine.fold([packed], ["changes"], buckets, step, "look"))
+        numbers, plans = zip(*self._sessions, strict=True)
+        dialects = options.dialects.wanted
+        told = ["failed", "damage", *(f"why:{dialect.name}" for dialect in dialects)]
+        packed = engine.keep(self._read(partial(_read_unit, options, cuts), self._units, "read"))
+        step = partial(_survey_bucket, options, self._sessions, cuts)
+        kinds = ["changes", "pairs", "edges", "runs", *told]
+        control = engine.keep(engine.fold([packed], kinds, _survey_place(options, cuts, len(plans)), step, "look"))
+        rows = engine.collect([control], [*told, "endpoints", "edges", "runs", "numbers"], "look")
         found: dict[tuple[int, str], list[bytes]] = {}
-        for row in engine.collect([packed, controlled], ["edges", "runs", "numbers"], "look"):
+        for row in rows:
             found.setdefault((row.bucket, row.kind), []).append(row.data)
-        made = []
-        for cut in cuts:
-            edges, runs = ([unpack(one) for one in found.get((cut.place, kind), ())] for kind in ("edges", "runs"))
-            activity = join_units(int(cut.facts.policy.ack_place[PUBLISH]), edges, runs)
-            facts = cut.facts.with_activity(activity)
-            facts = facts.with_control(joined(found.get((cut.place, "numbers"), ()), CONTROL))
-            made.append(replace(cut, facts=facts))
-        return controlled, made
+        facts: Facts = {}
+        for (bucket, kind), (data, *_) in found.items():
+            at, place = divmod(bucket - _survey_place(options, cuts, 0), len(dialects))
+            if kind == "endpoints" and (numbers[at], "failed") not in found:
+                known = _facts_from(unpack(data), plans[at], dialects[place])
+                edges, runs = ([unpack(one) for one in found[bucket, name]] for name in ("edges", "runs"))
+                activity = join_units(int(known.policy.ack_place[PUBLISH]), edges, runs)
+                numbered = joined(found.get((bucket, "numbers"), ()), CONTROL)
+                facts[at, place] = known.with_activity(activity).with_control(numbered)
+        known_cuts = [replace(cut, facts=facts[cut.key]) for cut in cuts if cut.key in facts]
+        return Survey(
+            packed, control, facts, known_cuts, [row for row in rows if row.kind in told], _is_right(cuts, facts)
+        )
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the first pass over large sessions gives.
+
+    packed, control   the rows of the units; those that change what is due
+    facts, cuts       of the dialects of each session that can be read
+    told              what goes to the user as it is
+    is_right          the cuts that the units were read with had all dialects and brokers
+    """
+
+    packed: Any
+    control: Any
+    facts: Facts
+    cuts: list[Cut]
+    told: list[Packed]
+    is_right: bool
 
 
 def _is_right(guessed: Sequence[Cut], facts: Facts) -> bool:
@@ -428,37 +431,59 @@ def _as_it_is(row: Packed) -> Iterator[Packed]:
     yield row
 
 
-def _read_unit(
-    options: Options, numbers: Sequence[int], guessed: Sequence[Cut], item: tuple[int, Unit]
-) -> Iterator[Packed]:
-    """Who says what to whom in a unit; and its rows by client and by topic, cut as guessed."""
+def _read_unit(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[Packed]:
+    """Who says what to whom in a unit; and its rows by client and by topic."""
     at, unit = item
+    own = _survey_place(options, cuts, at)
     try:
         read = read_unit(unit, options.dialects)
     except TopicsharkError as error:
-        yield Packed(numbers[at], "failed", str(error).encode(errors="replace"))
+        yield Packed(own, "failed", str(error).encode(errors="replace"))
         return
-    yield from (Packed(numbers[at], "damage", sentence.encode(errors="replace")) for sentence in read.damage)
+    yield from (Packed(own, "damage", sentence.encode(errors="replace")) for sentence in read.damage)
     copies = sum(len(batch) - batch.column("copy_of").null_count for batch in read.batches)
     for dialect in present(read.batches, options.dialects):
         table = rows_of(read.batches, dialect.name)
         if len(table):
             place = options.dialects.wanted.index(dialect)
-            yield from _why(numbers[at], read, dialect)
-            pairs = pairs_of(table, Policy(dialect), copies)
-            yield Packed(at * len(options.dialects.wanted) + place, "pairs", pack(pairs))
-            yield from (row for cut in guessed if cut.key == (at, place) for row in _cut_unit(cut, table))
+            yield from _why(own, read, dialect)
+            yield Packed(own + place, "pairs", pack(pairs_of(table, Policy(dialect), copies)))
+            yield from (row for cut in cuts if cut.key == (at, place) for row in _cut_unit(cut, own + place, table))
 
 
-def _add_pairs(
-    options: Options, plans: Sequence[SessionPlan], bucket: int, rows: dict[str, list[bytes]]
+def _bucket_count(cuts: Sequence[Cut]) -> int:
+    return max((cut.first + cut.buckets for cut in cuts), default=0)
+
+
+def _survey_place(options: Options, cuts: Sequence[Cut], session: int, dialect: int = 0) -> int:
+    """The bucket in the survey for one dialect of a session; these are behind the buckets of clients."""
+    return _bucket_count(cuts) + session * len(options.dialects.wanted) + dialect
+
+
+def _survey_bucket(
+    options: Options,
+    sessions: Sequence[tuple[int, SessionPlan]],
+    cuts: Sequence[Cut],
+    bucket: int,
+    rows: dict[str, list[bytes]],
 ) -> Iterator[Packed]:
-    """The facts of one dialect of a session."""
-    at, dialect = divmod(bucket, len(options.dialects.wanted))
+    """Control rows of a bucket of clients; or, behind these, the facts of one dialect of a session."""
+    at, place = divmod(bucket - _bucket_count(cuts), len(options.dialects.wanted))
+    if at < 0:
+        yield from _fold_control(options, cuts, bucket, rows)
+        return
+    number, plan = sessions[at]
+    for kind, several in rows.items():
+        if kind not in ("pairs", "edges", "runs"):
+            yield from (Packed(number, kind, data) for data in several)
+    if "pairs" not in rows:
+        return
+    policy = Policy(options.dialects.wanted[place])
     pairs = add_pairs([unpack(one) for one in rows["pairs"]])
-    policy = Policy(options.dialects.wanted[dialect])
-    facts = facts_of(plans[at].name, plans[at].captures, policy, pairs, options.brokers)
-    yield Packed(bucket, "endpoints", endpoints_row(0, facts).data)
+    facts = facts_of(plan.name, plan.captures, policy, pairs, options.brokers)
+    yield Packed(bucket, "endpoints", endpoints_row(number, facts).data)
+    yield Packed(bucket, "edges", pack(joined(rows.get("edges", ()), EDGES)))
+    yield Packed(bucket, "runs", pack(join_runs(unpack(one) for one in rows.get("runs", ()))))
 
 
 def _tables(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[tuple[Cut, pa.Table]]:
@@ -472,12 +497,6 @@ def _tables(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> It
                 yield cut, table
 
 
-def _read_again(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[Packed]:
-    """What `_read_unit` makes of a unit when the guess was wrong."""
-    for cut, table in _tables(options, cuts, item):
-        yield from _cut_unit(cut, table)
-
-
 def _read_numbered(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[Packed]:
     """The rows of dialects that have to know the control rows first."""
     for cut, table in _tables(options, cuts, item):
@@ -486,15 +505,17 @@ def _read_numbered(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]
 
 
 def _events(cut: Cut, table: pa.Table) -> Events:
+    if len(cut.facts.captures) == 1:
+        table = table.drop_columns(["capture"])  # it is the same everywhere, and handed over with each row
     return with_brokers(events_of(with_coded_texts(table), cut.facts.policy, cut.facts.captures), cut.facts)
 
 
-def _cut_unit(cut: Cut, table: pa.Table) -> Iterator[Packed]:
-    """Control messages and ACKs by client; what the brokers sent first and last, and when they were busy; all rows by
-    client and by topic, unless the control rows must be known for that."""
+def _cut_unit(cut: Cut, survey: int, table: pa.Table) -> Iterator[Packed]:
+    """For the survey: control messages and ACKs by client; in its bucket ``survey`` what the brokers sent first and
+    last, and when they were busy. All rows by client and by topic, unless the control rows must be known for that."""
     events = _events(cut, table)
-    yield Packed(cut.place, "edges", pack(edges_of(events)))
-    yield Packed(cut.place, "runs", pack(runs_of(events)))
+    yield Packed(survey, "edges", pack(edges_of(events)))
+    yield Packed(survey, "runs", pack(runs_of(events)))
     rows = np.flatnonzero(control_and_acks(events))
     for bucket, part in split_rows(events.table, cut.client_buckets(events), cut.buckets, rows):
         yield Packed(cut.first + bucket, "changes", pack(part))
@@ -512,7 +533,7 @@ def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict
     for topic in cut.topics:
         yield Packed(topic, "control", pack(control))
     if needs_control(cut.facts.policy):
-        yield Packed(cut.place, "numbers", pack(control))
+        yield Packed(_survey_place(options, cuts, *cut.key), "numbers", pack(control))
     if "subscriptions" in options.tables or options.summaries:
         subscriptions = subscriptions_of(control, cut.facts.policy)
         table = subscription_rows(subscriptions, cut.facts.session, cut.facts.captures)
@@ -533,8 +554,8 @@ def with_brokers(events: Events, facts: SessionFacts) -> Events:
 
 
 def _bucket_events(parts: Iterable[bytes], cut: Cut) -> Events:
-    """Events with their parties from packed rows."""
-    table = joined(parts)
+    """Events with their parties from packed rows of units: in the order of frames, so that nothing is left to sort."""
+    table = together(sorted(map(unpack, parts), key=lambda part: part.column("frame")[0].as_py()))
     for name in COLUMNS:
         if name not in table.column_names and name not in ("dialect", "copy_of"):
             table = table.append_column(name, pa.nulls(len(table), TYPES[name]))

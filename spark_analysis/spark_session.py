@@ -30,6 +30,11 @@ LOCAL = "local[*,4]"
 # Rows of the data source come from our own worker, so Java need not look at the bounds of each value it takes: that,
 # and not decoding, is most of the time.
 _JAVA = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+# For passes whose work is in Python: Java's second compiler would take a third of two cores for the first minutes.
+PYTHON_WORK = {
+    "spark.driver.defaultJavaOptions": f"{_JAVA} -XX:TieredStopAtLevel=1",
+    "spark.executor.defaultJavaOptions": f"{_JAVA} -XX:TieredStopAtLevel=1",
+}
 _HAS_UNIX_SOCKETS = str(hasattr(socket, "AF_UNIX")).lower()  # rows are handed over quicker than by TCP
 _SETTINGS = {
     "spark.app.name": "topicshark",

@@ -28,6 +28,7 @@ from .captures import find_captures
 from .part_reading import PartReading, plain_errors
 from .rotation import finished, written_order
 from .sessions import session_names
+from .worker_gc import spared
 
 Offset = dict[str, Any]
 
@@ -74,7 +75,7 @@ class FolderStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In a task."""
-        return self._reading.read(partition)
+        return spared(self._reading.read(partition))
 
     def _plan(self, files: Sequence[str]) -> list[InputPartition]:
         """The second time costs little. A session has the name that the file alone, or the folder, gives it."""

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from pcap_tools.errors import TopicsharkError
 
 from .dataclass_json import from_json, to_json
+from .worker_gc import spared
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -110,11 +111,13 @@ def _collect(spark: SparkSession, task: Task, rows: pa.Table, tasks: int) -> Tol
 
 
 def _task(takes: type[Item], function: Callable[[Item], object]) -> Task:
+    def apply(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for place, item in zip(batch["place"], batch["item"], strict=True):
+            told = to_json(function(from_json(takes, item.as_py())))
+            yield pa.record_batch([[place.as_py()], [told]], _RESULTS)
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for place, item in zip(batch["place"], batch["item"], strict=True):
-                told = to_json(function(from_json(takes, item.as_py())))
-                yield pa.record_batch([[place.as_py()], [told]], _RESULTS)
+        return spared(result for batch in batches for result in apply(batch))
 
     return run
 

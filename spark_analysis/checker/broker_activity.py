@@ -74,10 +74,14 @@ def set_beside(events: Events) -> None:
     place = int(events.policy.ack_place[PUBLISH])
     if place:
         rows, forwards = _sent(events)
-        near = _neighbours(events, rows, 1 if place == ACK_FIRST else -1)
-        found = ~forwards & (near >= 0)
-        found[found] = forwards[near[found]]
-        beside[rows[found]] = events[Col.ID][rows[near[found]]]
+        together = ~_begins(events, rows)[1:]  # each with the one before it
+        if place == ACK_FIRST:
+            found = together & ~forwards[:-1] & forwards[1:]
+            acks, near = rows[:-1][found], rows[1:][found]
+        else:
+            found = together & forwards[:-1] & ~forwards[1:]
+            acks, near = rows[1:][found], rows[:-1][found]
+        beside[acks] = events[Col.ID][near]
     events.columns[Col.BESIDE] = beside
 
 
@@ -91,15 +95,14 @@ def mend_beside(events: Events, activity: Activity) -> None:
         events.columns[Col.BESIDE] = beside
 
 
-def _neighbours(events: Events, rows: Integers, step: int) -> Integers:
-    """For each place in ``rows`` the place before or behind it, -1 where another broker or capture begins."""
-    places = np.arange(len(rows)) + step
-    inside = (places >= 0) & (places < len(rows))
-    other = np.where(inside, places, 0)
-    same = inside & (events[Col.BROKER][rows] == events[Col.BROKER][rows[other]]) if len(rows) else inside
-    if len(rows):
-        same &= events[Col.CAPTURE][rows] == events[Col.CAPTURE][rows[other]]
-    return np.where(same, places, -1)
+def _begins(events: Events, rows: Integers) -> Flags:
+    """By place in ``rows`` (see `_sent`): whether another broker or capture begins there."""
+    begins = np.zeros(len(rows), np.bool_)
+    begins[:1] = True
+    for column in (Col.BROKER, Col.CAPTURE):
+        values = events[column][rows]
+        begins[1:] |= values[1:] != values[:-1]
+    return begins
 
 
 def edges_of(events: Events) -> pa.Table:
@@ -107,10 +110,11 @@ def edges_of(events: Events) -> pa.Table:
     rows, forwards = _sent(events)
     if not len(rows):
         return EDGES.empty_table()
-    begins = np.flatnonzero(_neighbours(events, rows, -1) < 0)
+    begins = np.flatnonzero(_begins(events, rows))
     ends = np.append(begins[1:], len(rows)) - 1
-    broker, capture, ids = (events[column][rows] for column in (Col.BROKER, Col.CAPTURE, Col.ID))
-    columns = [broker[begins], capture[begins], ids[begins], ids[ends], forwards[begins], forwards[ends]]
+    first, last = rows[begins], rows[ends]
+    columns = [events[Col.BROKER][first], events[Col.CAPTURE][first], events[Col.ID][first], events[Col.ID][last]]
+    columns += [forwards[begins], forwards[ends]]
     return pa.table([pa.array(one) for one in columns], schema=EDGES)
 
 
@@ -140,10 +144,15 @@ def _runs(broker: Integers, begin: Integers, end: Integers) -> pa.Table:
     return pa.table([pa.array(broker[first]), pa.array(begin[first]), pa.array(reached[last])], schema=RUNS)
 
 
+def join_runs(several: Iterable[pa.Table]) -> pa.Table:
+    """``RUNS`` of several units as those of all."""
+    both = pa.concat_tables([RUNS.empty_table(), *several])
+    return _runs(*(both.column(name).to_numpy() for name in RUNS.names))
+
+
 def join_units(policy_place: int, edges: Iterable[pa.Table], runs: Iterable[pa.Table]) -> Activity:
     """Put the units of a session together; ``policy_place``: see `Policy.ack_place`, of publishes."""
-    both = pa.concat_tables([RUNS.empty_table(), *runs])
-    whole = _runs(*(both.column(name).to_numpy() for name in RUNS.names))
+    whole = join_runs(runs)
     broker, begin, end = (whole.column(name).to_numpy() for name in RUNS.names)
     by_broker = {int(one): (begin[broker == one], end[broker == one]) for one in np.unique(broker)}
     return Activity(by_broker, _beside(policy_place, edges))

@@ -93,12 +93,14 @@ def test_a_wrong_guess_of_the_brokers_costs_a_pass_and_nothing_else(
     chosen = captures[dialect][:2]
     sources, dialects = [str(path) for path in chosen], wanted_dialects([dialect])
     whole = check(sources, dialects=dialects, engine="local", limit=10_000, summaries=False)
-    again = mock.Mock(wraps=pipeline._read_again)
-    monkeypatch.setattr(pipeline, "_read_again", again)
-    monkeypatch.setattr(pipeline, "read_head", head)
+    reads = mock.Mock(wraps=pipeline.read_unit)
+    monkeypatch.setattr(pipeline, "read_unit", reads)
     cut(monkeypatch, chosen, 4)
+    check(sources, dialects=dialects, engine="local", limit=10_000, summaries=False)
+    usual = reads.call_count
+    monkeypatch.setattr(pipeline, "read_head", head)
     parts = check(sources, dialects=dialects, engine="local", limit=10_000, summaries=False)
-    assert again.called
+    assert reads.call_count > 2 * usual
     assert [told(one) for one in parts.sessions] == [told(one) for one in whole.sessions]
 
 
