@@ -42,15 +42,21 @@ def unpack_tables(data: bytes) -> dict[str, pa.Table]:
 
 
 def joined(parts: Iterable[bytes], schema: pa.Schema | None = None) -> pa.Table:
-    """Packed tables as one; of none, an empty table of ``schema``."""
+    """Packed tables as one: see `together`."""
     return together([unpack(part) for part in parts], schema)
 
 
 def together(tables: Sequence[pa.Table], schema: pa.Schema | None = None) -> pa.Table:
-    """Tables of which each may lack columns of nulls as one; of none, an empty table of ``schema``."""
+    """Tables as one. Each may lack columns of nulls; those of ``schema`` are there in the end, also of no table."""
     if not tables:
         return (schema or pa.schema([])).empty_table()
-    return pa.concat_tables(tables, promote_options="default").unify_dictionaries().combine_chunks()
+    whole = pa.concat_tables(tables, promote_options="default").unify_dictionaries().combine_chunks()
+    if schema is None:
+        return whole
+    for field in schema:
+        if field.name not in whole.column_names:
+            whole = whole.append_column(field, pa.nulls(len(whole), field.type))
+    return whole.select(schema.names)
 
 
 def split_rows(

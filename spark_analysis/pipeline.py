@@ -24,20 +24,21 @@ from numpy.typing import NDArray
 from pcap_tools.columnar.schema import ALL_MESSAGES
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError
+from pcap_tools.topic_match import wild_flags
 
 from .ack_timing import TimingSummary
 from .capture_parts import Dialects
 from .checker.ack_rules import ASTRAY
 from .checker.broker_activity import EDGES, edges_of, join_runs, join_units, mend_beside, runs_of, set_beside
 from .checker.control import CONTROL, control_and_acks, control_rows, subscription_rows, subscriptions_of
-from .checker.deliveries import topic_rows
+from .checker.deliveries import Deliveries, topic_rows
 from .checker.endpoints import Point, add_pairs, brokers_of, pairs_of
 from .checker.events import COLUMNS, PAYLOAD_HASH, Col, Events, events_of, rows_of, with_coded_texts, with_parties
 from .checker.evidence import evidence_rows
 from .checker.exchanges import FORWARDS, Forwards
 from .checker.facts import SessionFacts, facts_of, needs_control
 from .checker.findings import COUNTS
-from .checker.kernels.hashing import mix
+from .checker.kernels.hashing import hashes, mix
 from .checker.loop_rules import judges_payloads
 from .checker.policy import PUBLISH, SUBSCRIBE, Policy
 from .checker.requests import REQUESTS
@@ -280,7 +281,21 @@ class Cut:
 
     def topic_buckets(self, events: Events) -> Integers:
         """By row: the bucket of the topic that a publish and its forwards have."""
-        return mix(events[Col.TOPIC], np.zeros(len(events), np.int64)) % self.buckets
+        return self._topic_bucket(events[Col.TOPIC])
+
+    def filter_buckets(self, filters: pa.ChunkedArray | pa.Array) -> Integers:
+        """By filter: the bucket of the one topic that it matches; -1 for what may match topics of any bucket."""
+        policy = self.facts.policy
+        if not policy.filters_name_topics:
+            return np.full(len(filters), -1, np.int64)
+        coded = pa.chunked_array(filters).cast(pa.string()).combine_chunks().dictionary_encode()
+        words = coded.dictionary
+        buckets = self._topic_bucket(hashes(words))
+        buckets[wild_flags(words.to_pylist(), policy.dialect.spec.topics)] = -1
+        return np.append(buckets, -1)[coded.indices.fill_null(len(words)).to_numpy()]
+
+    def _topic_bucket(self, topics: Integers) -> Integers:
+        return mix(topics, np.zeros(len(topics), np.int64)) % self.buckets
 
     @property
     def topics(self) -> range:
@@ -316,7 +331,7 @@ class LargeSessions:
             return engine.keep(engine.fold(given, kinds, count, partial(step, options, cuts), "check"))
 
         matched = fold([*found, survey.control], ["topic", "control"], buckets, _match)
-        exchanged = fold([*found, matched], ["client", "forwards"], buckets, _judge_clients)
+        exchanged = fold([*found, matched], ["client", "forwards", "concerned"], buckets, _judge_clients)
         kinds = ["pending", "control", "requests", "bits", "served"]
         delivered = fold([survey.control, matched, exchanged], kinds, buckets, _judge_topics)
         places = 1 + max(cut.place for cut in cuts)
@@ -524,14 +539,13 @@ def _cut_unit(cut: Cut, survey: int, table: pa.Table) -> Iterator[Packed]:
 
 
 def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
-    """Control rows of a bucket of clients, for all buckets of topics."""
+    """Control rows of a bucket of clients, for the topics that they are about."""
     cut = _cut_of(cuts, bucket)
     if cut is None:
         return
     events = _bucket_events(rows.get("changes", ()), cut)
     control = control_rows(events)
-    for topic in cut.topics:
-        yield Packed(topic, "control", pack(control))
+    yield from _to_topics(cut, "control", control, control.column("filter_text"))
     if needs_control(cut.facts.policy):
         yield Packed(_survey_place(options, cuts, *cut.key), "numbers", pack(control))
     if "subscriptions" in options.tables or options.summaries:
@@ -576,9 +590,18 @@ def _cut_rows(cut: Cut, events: Events) -> Iterator[Packed]:
     rows, asks = topic_rows(events)
     for bucket, part in split_rows(events.table, cut.topic_buckets(events), cut.buckets, rows):
         yield Packed(cut.first + bucket, "topic", pack(part))
-    if len(asks):
-        for _, part in split_rows(events.table, np.zeros(len(events), np.int64), 1, asks):
-            yield from (Packed(bucket, "topic", pack(part)) for bucket in cut.topics)
+    asking = events.table.take(pa.array(asks))
+    yield from _to_topics(cut, "topic", asking, asking.column("filter"))
+
+
+def _to_topics(cut: Cut, kind: str, rows: pa.Table, filters: pa.ChunkedArray | pa.Array) -> Iterator[Packed]:
+    """Rows about subscriptions, for the buckets of the topics that these may match."""
+    bucket = cut.filter_buckets(filters)
+    for number, part in split_rows(rows, bucket, cut.buckets, np.flatnonzero(bucket >= 0)):
+        yield Packed(cut.first + number, kind, pack(part))
+    for _, part in split_rows(rows, np.zeros(len(rows), np.int64), 1, np.flatnonzero(bucket < 0)):
+        data = pack(part)
+        yield from (Packed(topic, kind, data) for topic in cut.topics)
 
 
 def _topic_step(cut: Cut, control: list[bytes], rows: list[bytes]) -> tuple[Events, SessionFacts]:
@@ -610,6 +633,7 @@ def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, l
         wait = np.isin(events[Col.TOPIC], troubled)
         asks = np.append(events.policy.meaning == SUBSCRIBE, False)[events[Col.MESSAGE]]
         yield Packed(bucket, "pending", pack(events.table.filter(pa.array(wait | asks))))
+        yield from _concerned_rows(cut, bucket, events, deliveries)
         deliveries = deliveries.without(events, troubled)
     found = judge_topics(events, facts, deliveries, REQUESTS.empty_table(), 0, None, options.with_rows)
     yield from _topic_outputs(cut.number, facts, found.deliveries, options)
@@ -631,19 +655,45 @@ def _judge_clients(
     yield from (Packed(topic, "bits", str(found.evidence).encode()) for topic in cut.topics)
     yield _candidates_row(cut, found.findings, found.evidence, found.astray)
     yield from _request_rows(cut, events, found.requests)
+    if "concerned" in rows:
+        yield from _filters_of_concerned(cut, events, joined(rows["concerned"]))
+
+
+def _concerned_rows(cut: Cut, bucket: int, events: Events, deliveries: Deliveries) -> Iterator[Packed]:
+    """Clients that got a forward which nothing made due. To explain it all of their filters must be known."""
+    if not cut.facts.policy.filters_name_topics:
+        return  # all are, everywhere
+    extra = deliveries.seen[deliveries.answers < 0]
+    clients, first = np.unique(events[Col.CLIENT][extra], return_index=True)
+    table = pa.table({"client": clients, "topic": np.full(len(clients), bucket - cut.first)})
+    buckets = cut.client_buckets(events)[extra[first]]
+    for number, part in split_rows(table, buckets, cut.buckets, np.arange(len(clients))):
+        yield Packed(cut.first + number, "concerned", pack(part))
+
+
+def _filters_of_concerned(cut: Cut, events: Events, concerned: pa.Table) -> Iterator[Packed]:
+    """The control rows of these clients, as far as the topics do not have them already."""
+    control = control_rows(events)
+    known = cut.filter_buckets(control.column("filter_text"))
+    topics, clients = concerned.column("topic").to_numpy(), concerned.column("client").to_numpy()
+    for topic in np.unique(topics):
+        theirs = np.isin(control.column("client").to_numpy(), clients[topics == topic])
+        rows = control.filter(pa.array(theirs & (known >= 0) & (known != topic)))
+        if len(rows):
+            yield Packed(cut.first + int(topic), "control", pack(rows))
 
 
 def _request_rows(cut: Cut, events: Events, requests: pa.Table) -> Iterator[Packed]:
-    """To the topic of a publish or a forward; subscriptions to all topics."""
+    """To the topic of a publish or a forward, or those that a subscription may match."""
     asked = events.rows_of(requests.column("id").to_numpy())
     meaning = np.append(events.policy.meaning, -1)[events[Col.MESSAGE][asked]]
-    everywhere = meaning == SUBSCRIBE
-    rows = np.flatnonzero(~everywhere)
+    subscribes = meaning == SUBSCRIBE
+    rows = np.flatnonzero(~subscribes)
     for number, part in split_rows(requests, cut.topic_buckets(events)[asked], cut.buckets, rows):
         yield Packed(cut.first + number, "requests", pack(part))
-    if everywhere.any():
-        data = pack(requests.filter(pa.array(everywhere)))
-        yield from (Packed(topic, "requests", data) for topic in cut.topics)
+    subscribed = pa.array(np.flatnonzero(subscribes))
+    filters = events.table.column("filter").take(pa.array(asked)).take(subscribed)
+    yield from _to_topics(cut, "requests", requests.take(subscribed), filters)
 
 
 def _judge_topics(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:

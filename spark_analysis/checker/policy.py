@@ -141,6 +141,14 @@ class Policy:
         return same and self.dialect.spec.topics.kind != "source-address"
 
     @cached_property
+    def filters_name_topics(self) -> bool:
+        """Whether a filter without wildcards is the very text of the only topic that it matches, in publishes and in
+        forwards."""
+        topics = self.dialect.spec.topics
+        plain = topics.kind in ("text", "code") and topics.case_sensitive
+        return plain and self.topic_is_told and not self.has_sessions
+
+    @cached_property
     def payload_is_kept(self) -> bool:
         """Whether the broker leaves payloads alone."""
         return not any(

@@ -13,6 +13,7 @@ import pytest
 
 from spark_analysis import pipeline
 from spark_analysis.capture_parts import Dialects
+from spark_analysis.checker import units
 from spark_analysis.checker.units import Unit, read_head
 from tests.conftest import REPO
 
@@ -93,7 +94,7 @@ def test_a_wrong_guess_of_the_brokers_costs_a_pass_and_nothing_else(
     chosen = captures[dialect][:2]
     sources, dialects = [str(path) for path in chosen], wanted_dialects([dialect])
     whole = check(sources, dialects=dialects, engine="local", limit=10_000, summaries=False)
-    reads = mock.Mock(wraps=pipeline.read_unit)
+    reads = mock.Mock(wraps=units.read_unit)
     monkeypatch.setattr(pipeline, "read_unit", reads)
     cut(monkeypatch, chosen, 4)
     check(sources, dialects=dialects, engine="local", limit=10_000, summaries=False)
