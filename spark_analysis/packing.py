@@ -1,4 +1,5 @@
-"""Arrow tables as bytes, to be handed from task to task: a column of texts has only the words that its rows use.
+"""Arrow tables as bytes, to be handed from task to task, and small: a column of texts has only the words that its rows
+use; of times and frames the differences are packed.
 
 >>> unpack(pack(pa.table({"frame": [1, 2]}))).column("frame").to_pylist()
 [1, 2]
@@ -13,13 +14,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+_FIRST = b"topicshark.first"  # of a column that has differences: its first number
+_WIDE = b"topicshark.wide"  # of a column in fewer bits: its type
+_WORTHWHILE = 16  # rows
 
 
 def pack(table: pa.Table) -> bytes:
     """A table as bytes."""
+    narrow = [_shrink(field, table.column(field.name)) for field in table.schema]
+    fields, columns = [field for field, _ in narrow], [column for _, column in narrow]
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as writer:
-        writer.write_table(table.combine_chunks())
+    with pa.ipc.new_stream(sink, pa.schema(fields), options=_OPTIONS) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
     data: bytes = sink.getvalue().to_pybytes()
     return data
 
@@ -27,7 +33,40 @@ def pack(table: pa.Table) -> bytes:
 def unpack(data: bytes) -> pa.Table:
     """The table that `pack` made bytes of."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        return reader.read_all()
+        table = reader.read_all()
+    if not any(field.metadata for field in table.schema):
+        return table
+    return pa.table({field.name: _grow(field, table.column(field.name)) for field in table.schema})
+
+
+def _shrink(field: pa.Field, column: pa.ChunkedArray) -> tuple[pa.Field, pa.Array]:
+    """Numbers in fewer bits, where that is possible: those of 64 bits as differences, as they rise with the frames."""
+    array = column.combine_chunks()
+    if field.type not in (pa.int64(), pa.int32()) or array.null_count or len(array) < _WORTHWHILE:
+        return field, array
+    values = array.to_numpy()
+    if field.type == pa.int32():
+        if values.min() < 0 or values.max() > np.iinfo(np.uint16).max:
+            return field, array
+        return pa.field(field.name, pa.uint16(), metadata={_WIDE: b"int32"}), pa.array(values.astype(np.uint16))
+    steps = np.diff(values)
+    low, high = int(steps.min()), int(steps.max())
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            small = pa.array(np.append(kind(0), steps.astype(kind)))
+            return pa.field(field.name, small.type, metadata={_FIRST: str(array[0].as_py())}), small
+    return field, array
+
+
+def _grow(field: pa.Field, column: pa.ChunkedArray) -> pa.Array:
+    """What `_shrink` was given."""
+    if _WIDE in (field.metadata or ()):
+        return column.cast(pa.int32()).combine_chunks()
+    if _FIRST not in (field.metadata or ()):
+        return column
+    values = np.cumsum(column.to_numpy(), dtype=np.int64)
+    values += int(field.metadata[_FIRST])
+    return pa.array(values)
 
 
 def pack_tables(tables: Mapping[str, pa.Table]) -> bytes:
@@ -62,12 +101,12 @@ def together(tables: Sequence[pa.Table], schema: pa.Schema | None = None) -> pa.
 def split_rows(
     table: pa.Table, bucket: NDArray[np.int64], count: int, rows: NDArray[np.int64]
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Of these rows those of each bucket, in their order, as narrow as they go; ``bucket`` is that of every row."""
+    """Of these rows those of each bucket, in their order; ``bucket`` is that of every row."""
     if not len(rows):
         return
     table = table.select([name for name in table.column_names if table.column(name).null_count < len(table)])
     if count == 1:
-        yield 0, _narrow(table if len(rows) == len(table) else table.take(pa.array(rows)))
+        yield 0, table if len(rows) == len(table) else table.take(pa.array(rows))
         return
     mine = bucket[rows].astype(np.int16 if count < 1 << 15 else np.int64)
     order = np.argsort(mine, kind="stable")
@@ -75,10 +114,10 @@ def split_rows(
     ordered = table.take(pa.array(rows[order])).combine_chunks()
     for number in range(count):
         if edges[number] < edges[number + 1]:
-            yield number, _narrow(ordered.slice(edges[number], edges[number + 1] - edges[number]))
+            yield number, ordered.slice(edges[number], edges[number + 1] - edges[number])
 
 
-def _narrow(table: pa.Table) -> pa.Table:
+def narrow(table: pa.Table) -> pa.Table:
     """Without columns of nulls only, and without words that no row has."""
     columns = {
         field.name: _with_own_words(table.column(field.name).combine_chunks())

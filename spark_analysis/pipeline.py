@@ -24,30 +24,24 @@ from numpy.typing import NDArray
 from pcap_tools.columnar.schema import ALL_MESSAGES
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError
-from pcap_tools.topic_match import wild_flags
 
 from .ack_timing import TimingSummary
 from .capture_parts import Dialects
-from .checker.ack_rules import ASTRAY
-from .checker.broker_activity import EDGES, edges_of, join_runs, join_units, mend_beside, runs_of, set_beside
-from .checker.control import CONTROL, control_and_acks, control_rows, subscription_rows, subscriptions_of
-from .checker.deliveries import Deliveries, topic_rows
+from .checker.broker_activity import EDGES, join_runs, join_units, mend_beside, runs_of
+from .checker.control import CONTROL, control_rows, subscription_rows, subscriptions_of
+from .checker.deliveries import Deliveries
 from .checker.endpoints import Point, add_pairs, brokers_of, pairs_of
-from .checker.events import COLUMNS, PAYLOAD_HASH, Col, Events, events_of, rows_of, with_coded_texts, with_parties
+from .checker.events import Col, Events, events_of, rows_of
 from .checker.evidence import evidence_rows
 from .checker.exchanges import FORWARDS, Forwards
 from .checker.facts import SessionFacts, facts_of, needs_control
 from .checker.findings import COUNTS
-from .checker.kernels.hashing import hashes, mix
-from .checker.loop_rules import judges_payloads
 from .checker.policy import PUBLISH, SUBSCRIBE, Policy
 from .checker.requests import REQUESTS
 from .checker.session_plans import SessionPlan
 from .checker.steps import (
     StepFindings,
-    client_rows,
     judge_clients,
-    judge_datagrams,
     judge_session,
     judge_topics,
     match_deliveries,
@@ -56,9 +50,10 @@ from .checker.steps import (
 )
 from .checker.units import Read, Unit, read_head, read_unit
 from .checker.verdicts import verdict_rows
+from .cutting import Cut, UnitCutter, candidates_row, cut_of, with_brokers
 from .engines import Engine, Packed
 from .fanout import FanoutSummary
-from .packing import joined, pack, pack_tables, split_rows, together, unpack, unpack_tables
+from .packing import joined, pack, pack_tables, split_rows, unpack, unpack_tables
 from .schemas import DELIVERIES, ENDPOINTS, EXCHANGES, PUBLISHES
 
 Integers = NDArray[np.int64]
@@ -254,55 +249,6 @@ def _topic_outputs(number: int, facts: SessionFacts, deliveries: pa.Table, optio
 # -- sessions of several units ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Cut:
-    """One dialect of a large session, and the buckets that its keys go to: those of clients and of topics are numbered
-    alike, from ``first`` on. ``place`` is its number among all of these; ``key`` has the session's among the large ones
-    and the dialect's; ``number`` is the session's among all."""
-
-    place: int
-    key: tuple[int, int]
-    number: int
-    facts: SessionFacts
-    first: int
-    buckets: int
-
-    @property
-    def session(self) -> int:
-        return self.key[0]
-
-    def client_buckets(self, events: Events) -> Integers:
-        """By row: the bucket of its two ends, whichever of them is the broker."""
-        broker = self.facts.policy.dialect.spec.broker
-        by_host = broker.forward_from == "ephemeral" or broker.subscriber_port is not None
-        one, two = (Col.SRC_HOST, Col.DST_HOST) if by_host else (Col.SRC, Col.DST)
-        low, high = np.minimum(events[one], events[two]), np.maximum(events[one], events[two])
-        return mix(low, high) % self.buckets
-
-    def topic_buckets(self, events: Events) -> Integers:
-        """By row: the bucket of the topic that a publish and its forwards have."""
-        return self._topic_bucket(events[Col.TOPIC])
-
-    def filter_buckets(self, filters: pa.ChunkedArray | pa.Array) -> Integers:
-        """By filter: the bucket of the one topic that it matches; -1 for what may match topics of any bucket."""
-        policy = self.facts.policy
-        if not policy.filters_name_topics:
-            return np.full(len(filters), -1, np.int64)
-        coded = pa.chunked_array(filters).cast(pa.string()).combine_chunks().dictionary_encode()
-        words = coded.dictionary
-        buckets = self._topic_bucket(hashes(words))
-        buckets[wild_flags(words.to_pylist(), policy.dialect.spec.topics)] = -1
-        return np.append(buckets, -1)[coded.indices.fill_null(len(words)).to_numpy()]
-
-    def _topic_bucket(self, topics: Integers) -> Integers:
-        return mix(topics, np.zeros(len(topics), np.int64)) % self.buckets
-
-    @property
-    def topics(self) -> range:
-        """All its buckets of topics."""
-        return range(self.first, self.first + self.buckets)
-
-
 class LargeSessions:
     """The passes over sessions of several units."""
 
@@ -463,7 +409,15 @@ def _read_unit(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) ->
             place = options.dialects.wanted.index(dialect)
             yield from _why(own, read, dialect)
             yield Packed(own + place, "pairs", pack(pairs_of(table, Policy(dialect), copies)))
-            yield from (row for cut in cuts if cut.key == (at, place) for row in _cut_unit(cut, own + place, table))
+            for cut in cuts:
+                if cut.key == (at, place):
+                    yield from _cut_unit(cut, own + place, table)
+
+
+def _cut_unit(cut: Cut, survey: int, table: pa.Table, for_survey: bool = True) -> Iterator[Packed]:
+    cutter = UnitCutter(cut, survey, for_survey)
+    cutter.feed(table)
+    yield from cutter.finish()
 
 
 def _bucket_count(cuts: Sequence[Cut]) -> int:
@@ -501,51 +455,23 @@ def _survey_bucket(
     yield Packed(bucket, "runs", pack(join_runs(unpack(one) for one in rows.get("runs", ()))))
 
 
-def _tables(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[tuple[Cut, pa.Table]]:
-    """The rows of a unit, by dialect."""
-    session, unit = item
-    read = read_unit(unit, options.dialects)
-    for cut in cuts:
-        if cut.session == session and read.batches:
-            table = rows_of(read.batches, cut.facts.policy.dialect.name)
-            if len(table):
-                yield cut, table
-
-
 def _read_numbered(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[Packed]:
     """The rows of dialects that have to know the control rows first."""
-    for cut, table in _tables(options, cuts, item):
-        if needs_control(cut.facts.policy):
-            yield from _cut_rows(cut, _events(cut, table))
-
-
-def _events(cut: Cut, table: pa.Table) -> Events:
-    if len(cut.facts.captures) == 1:
-        table = table.drop_columns(["capture"])  # it is the same everywhere, and handed over with each row
-    return with_brokers(events_of(with_coded_texts(table), cut.facts.policy, cut.facts.captures), cut.facts)
-
-
-def _cut_unit(cut: Cut, survey: int, table: pa.Table) -> Iterator[Packed]:
-    """For the survey: control messages and ACKs by client; in its bucket ``survey`` what the brokers sent first and
-    last, and when they were busy. All rows by client and by topic, unless the control rows must be known for that."""
-    events = _events(cut, table)
-    yield Packed(survey, "edges", pack(edges_of(events)))
-    yield Packed(survey, "runs", pack(runs_of(events)))
-    rows = np.flatnonzero(control_and_acks(events))
-    for bucket, part in split_rows(events.table, cut.client_buckets(events), cut.buckets, rows):
-        yield Packed(cut.first + bucket, "changes", pack(part))
-    if not needs_control(cut.facts.policy):
-        yield from _cut_rows(cut, events)
+    at, unit = item
+    read = read_unit(unit, options.dialects)
+    for cut in cuts:
+        if cut.session == at and needs_control(cut.facts.policy) and read.batches:
+            yield from _cut_unit(cut, -1, rows_of(read.batches, cut.facts.policy.dialect.name), for_survey=False)
 
 
 def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
     """Control rows of a bucket of clients, for the topics that they are about."""
-    cut = _cut_of(cuts, bucket)
+    cut = cut_of(cuts, bucket)
     if cut is None:
         return
-    events = _bucket_events(rows.get("changes", ()), cut)
+    events = cut.events(rows.get("changes", ()))
     control = control_rows(events)
-    yield from _to_topics(cut, "control", control, control.column("filter_text"))
+    yield from cut.packed("control", cut.by_filter(control, control.column("filter_text")))
     if needs_control(cut.facts.policy):
         yield Packed(_survey_place(options, cuts, *cut.key), "numbers", pack(control))
     if "subscriptions" in options.tables or options.summaries:
@@ -558,62 +484,16 @@ def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict
             yield Packed(cut.number, _of(cut.facts, "fanout"), summary.packed())
 
 
-def _cut_of(cuts: Sequence[Cut], bucket: int) -> Cut | None:
-    """Whose bucket it is; None: of a session that cannot be read."""
-    return next((cut for cut in cuts if bucket in cut.topics), None)
-
-
-def with_brokers(events: Events, facts: SessionFacts) -> Events:
-    return with_parties(events, facts.brokers.endpoints, facts.brokers.hosts)
-
-
-def _bucket_events(parts: Iterable[bytes], cut: Cut) -> Events:
-    """Events with their parties from packed rows of units: in the order of frames, so that nothing is left to sort."""
-    table = together(sorted(map(unpack, parts), key=lambda part: part.column("frame")[0].as_py()))
-    for name in COLUMNS:
-        if name not in table.column_names and name not in ("dialect", "copy_of"):
-            table = table.append_column(name, pa.nulls(len(table), TYPES[name]))
-    return with_brokers(events_of(table, cut.facts.policy, cut.facts.captures), cut.facts)
-
-
-def _cut_rows(cut: Cut, events: Events) -> Iterator[Packed]:
-    """All rows by client; publishes, forwards and, where messages are retained, subscriptions by topic."""
-    prepare(events, cut.facts)
-    set_beside(events)
-    yield _candidates_row(cut, judge_datagrams(events, cut.facts), 0, ASTRAY.empty_table())
-    table = events.table.append_column("beside", pa.array(events[Col.BESIDE]))
-    if not judges_payloads(cut.facts.policy):
-        table = table.drop_columns(["payload"]).append_column(PAYLOAD_HASH, pa.array(events[Col.PAYLOAD]))
-    rows = np.flatnonzero(client_rows(events))
-    for bucket, part in split_rows(table, cut.client_buckets(events), cut.buckets, rows):
-        yield Packed(cut.first + bucket, "client", pack(part))
-    rows, asks = topic_rows(events)
-    for bucket, part in split_rows(events.table, cut.topic_buckets(events), cut.buckets, rows):
-        yield Packed(cut.first + bucket, "topic", pack(part))
-    asking = events.table.take(pa.array(asks))
-    yield from _to_topics(cut, "topic", asking, asking.column("filter"))
-
-
-def _to_topics(cut: Cut, kind: str, rows: pa.Table, filters: pa.ChunkedArray | pa.Array) -> Iterator[Packed]:
-    """Rows about subscriptions, for the buckets of the topics that these may match."""
-    bucket = cut.filter_buckets(filters)
-    for number, part in split_rows(rows, bucket, cut.buckets, np.flatnonzero(bucket >= 0)):
-        yield Packed(cut.first + number, kind, pack(part))
-    for _, part in split_rows(rows, np.zeros(len(rows), np.int64), 1, np.flatnonzero(bucket < 0)):
-        data = pack(part)
-        yield from (Packed(topic, kind, data) for topic in cut.topics)
-
-
 def _topic_step(cut: Cut, control: list[bytes], rows: list[bytes]) -> tuple[Events, SessionFacts]:
     """What both steps by topic begin with."""
     facts = cut.facts.with_subscriptions(subscriptions_of(joined(control, CONTROL), cut.facts.policy))
-    return prepare(_bucket_events(rows, cut), facts), facts
+    return prepare(cut.events(rows), facts), facts
 
 
 def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
     """By topic: which forward belongs to which request, for the client that asked. Topics without trouble are judged at
     once; the rows of the others wait for the exchanges."""
-    cut = _cut_of(cuts, bucket)
+    cut = cut_of(cuts, bucket)
     if cut is None or "topic" not in rows:
         return
     events, facts = _topic_step(cut, rows.get("control", []), rows["topic"])
@@ -626,8 +506,7 @@ def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, l
     forwards = deliveries.forwards(events)
     buckets = cut.client_buckets(events)[events.rows_of(forwards.cause)]
     every = np.arange(len(buckets))
-    for number, part in split_rows(forwards.table(), buckets, cut.buckets, every):
-        yield Packed(cut.first + number, "forwards", pack(part))
+    yield from cut.packed("forwards", split_rows(forwards.table(), buckets, cut.buckets, every))
     troubled = deliveries.troubled(events)
     if len(troubled):
         wait = np.isin(events[Col.TOPIC], troubled)
@@ -637,23 +516,23 @@ def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, l
         deliveries = deliveries.without(events, troubled)
     found = judge_topics(events, facts, deliveries, REQUESTS.empty_table(), 0, None, options.with_rows)
     yield from _topic_outputs(cut.number, facts, found.deliveries, options)
-    yield _candidates_row(cut, found.findings, 0, ASTRAY.empty_table())
+    yield candidates_row(cut, found.findings)
 
 
 def _judge_clients(
     options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]
 ) -> Iterator[Packed]:
     """By client: exchanges and their findings; what topics want to know of requests."""
-    cut = _cut_of(cuts, bucket)
+    cut = cut_of(cuts, bucket)
     if cut is None or "client" not in rows:
         return
-    events = prepare(_bucket_events(rows["client"], cut), cut.facts)
+    events = prepare(cut.events(rows["client"]), cut.facts)
     mend_beside(events, cut.facts.activity)
     forwards = Forwards.of(joined(rows.get("forwards", ()), FORWARDS))
     found = judge_clients(events, cut.facts, forwards, options.with_rows)
     yield from _client_outputs(cut.number, cut.facts, found.exchanges, found.publishes, options)
     yield from (Packed(topic, "bits", str(found.evidence).encode()) for topic in cut.topics)
-    yield _candidates_row(cut, found.findings, found.evidence, found.astray)
+    yield candidates_row(cut, found.findings, found.evidence, found.astray)
     yield from _request_rows(cut, events, found.requests)
     if "concerned" in rows:
         yield from _filters_of_concerned(cut, events, joined(rows["concerned"]))
@@ -667,8 +546,7 @@ def _concerned_rows(cut: Cut, bucket: int, events: Events, deliveries: Deliverie
     clients, first = np.unique(events[Col.CLIENT][extra], return_index=True)
     table = pa.table({"client": clients, "topic": np.full(len(clients), bucket - cut.first)})
     buckets = cut.client_buckets(events)[extra[first]]
-    for number, part in split_rows(table, buckets, cut.buckets, np.arange(len(clients))):
-        yield Packed(cut.first + number, "concerned", pack(part))
+    yield from cut.packed("concerned", split_rows(table, buckets, cut.buckets, np.arange(len(clients))))
 
 
 def _filters_of_concerned(cut: Cut, events: Events, concerned: pa.Table) -> Iterator[Packed]:
@@ -689,16 +567,15 @@ def _request_rows(cut: Cut, events: Events, requests: pa.Table) -> Iterator[Pack
     meaning = np.append(events.policy.meaning, -1)[events[Col.MESSAGE][asked]]
     subscribes = meaning == SUBSCRIBE
     rows = np.flatnonzero(~subscribes)
-    for number, part in split_rows(requests, cut.topic_buckets(events)[asked], cut.buckets, rows):
-        yield Packed(cut.first + number, "requests", pack(part))
+    yield from cut.packed("requests", split_rows(requests, cut.topic_buckets(events)[asked], cut.buckets, rows))
     subscribed = pa.array(np.flatnonzero(subscribes))
     filters = events.table.column("filter").take(pa.array(asked)).take(subscribed)
-    yield from _to_topics(cut, "requests", requests.take(subscribed), filters)
+    yield from cut.packed("requests", cut.by_filter(requests.take(subscribed), filters))
 
 
 def _judge_topics(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
     """By topic again: those in which something is missing or not explained."""
-    cut = _cut_of(cuts, bucket)
+    cut = cut_of(cuts, bucket)
     if cut is None or "pending" not in rows:
         return
     events, facts = _topic_step(cut, rows.get("control", []), rows["pending"])
@@ -709,7 +586,7 @@ def _judge_topics(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict
     requests = joined(rows.get("requests", ()), REQUESTS)
     found = judge_topics(events, facts, deliveries, requests, evidence, served, options.with_rows)
     yield from _topic_outputs(cut.number, facts, found.deliveries, options)
-    yield _candidates_row(cut, found.findings, 0, ASTRAY.empty_table())
+    yield candidates_row(cut, found.findings)
 
 
 def _any_bits(several: Iterable[int]) -> int:
@@ -717,18 +594,6 @@ def _any_bits(several: Iterable[int]) -> int:
     for bits in several:
         found |= bits
     return found
-
-
-def _candidates_row(cut: Cut, found: StepFindings, evidence: int, astray: pa.Table) -> Packed:
-    tables = {
-        "candidates": found.candidates,
-        "counts": found.counts,
-        "strays": pa.table({"time": found.strays}),
-        "invented": pa.table({"time": found.invented}),
-        "evidence": pa.table({"bits": [evidence]}),
-        "astray": astray,
-    }
-    return Packed(cut.place, "candidates", pack_tables(tables))
 
 
 def _settle(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:

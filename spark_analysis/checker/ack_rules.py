@@ -188,7 +188,7 @@ class AckRules:
         -1 for none. Of one expectation only the first counts: a second copy may come later than its place."""
         events, forwards = self.events, self.view.forwards
         made = tuple(np.full(len(events), -1, np.int64) for _ in range(4))
-        cause = events.rows_of(forwards.cause)
+        cause = forwards.rows()
         near = np.flatnonzero((cause >= 0) & forwards.is_first)
         near = near[forwards.time[near] - events[Col.TIME][cause[near]] < BESIDE_NS]
         if events.is_merged:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .kernels.hashing import hash_of, hashes, mix
+from .kernels.searching import places_of
 from .policy import Policy
 
 Integers = NDArray[np.int64]
@@ -92,8 +93,11 @@ class Events:
         return len(self.captures) > 1
 
     @cached_property
-    def _by_id(self) -> tuple[Integers, Integers]:
+    def _by_id(self) -> tuple[Integers, Integers | None]:
+        """Ids in order, and their rows; None if these are in order too."""
         ids = self.columns[Col.ID]
+        if (ids[1:] >= ids[:-1]).all():
+            return ids, None
         order = np.argsort(ids, kind="stable")
         return ids[order], order
 
@@ -105,10 +109,8 @@ class Events:
     def rows_of(self, ids: Integers) -> Integers:
         """The rows of datagrams, -1 for those that are not among the events."""
         known, order = self._by_id
-        if not len(known):
-            return np.full(len(ids), -1, np.int64)
-        place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-        return np.where(known[place] == ids, order[place], -1)
+        places = places_of(ids, known)
+        return np.where(places >= 0, order[places], -1) if order is not None else places
 
     def is_after(self, time: Integers, ids: Integers, rows: Integers) -> NDArray[np.bool_]:
         """Whether datagrams, given by time and id, come after these rows."""
@@ -166,10 +168,11 @@ def events_of(table: pa.Table, policy: Policy, captures: Sequence[str]) -> Event
 def rows_of(batches: Sequence[pa.RecordBatch] | pa.Table, dialect: str) -> pa.Table:
     """The rows of one dialect in one piece, without the copies that the capture made."""
     table = batches if isinstance(batches, pa.Table) else pa.Table.from_batches(batches).unify_dictionaries()
-    wanted = pc.equal(table.column("dialect"), dialect)
-    if table.column("copy_of").null_count < len(table):
-        wanted = pc.and_(wanted, pc.is_null(table.column("copy_of")))
-    if not pc.all(wanted).as_py():
+    has_copies = table.column("copy_of").null_count < len(table)
+    if has_copies or table.column("dialect").unique().to_pylist() != [dialect]:
+        wanted = pc.equal(table.column("dialect"), dialect)
+        if has_copies:
+            wanted = pc.and_(wanted, pc.is_null(table.column("copy_of")))
         table = table.filter(wanted)
     return table.drop_columns(["dialect", "copy_of"]).combine_chunks()
 

@@ -6,7 +6,7 @@ which request (`Forwards`), since forwards to other clients tell whose an ACK is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from .kernels import pairing
 from .kernels.grouping import order_by_key
 from .kernels.hashing import mix
 from .kernels.pairing import PAIRED, REPLY, REQUEST, pair
+from .kernels.searching import places_of
 from .policy import ACK, PUBLISH, Policy
 
 Integers = NDArray[np.int64]
@@ -32,19 +33,30 @@ class Forwards:
     """Forwards and the request that each belongs to: a publish, or a subscription that asks for what is retained.
 
     ``cause`` and ``forward`` are ids, ``time`` is the forward's. ``is_first``: of the copies that one subscriber got
-    it is the first.
+    it is the first. ``row``: of the request among some events, -1 for none of them; see `among`.
     """
 
     cause: Integers
     forward: Integers
     time: Integers
     is_first: Flags
+    row: Integers | None = None
 
     @classmethod
     def of(cls, table: pa.Table) -> Forwards:
         """From rows of ``FORWARDS``, in any order."""
         found = table.take(pa.array(np.argsort(table.column("forward").to_numpy(), kind="stable")))
         return cls(*(found.column(name).to_numpy() for name in FORWARDS.names))
+
+    def among(self, events: Events) -> Forwards:
+        """With the rows of the requests among these events."""
+        return replace(self, row=events.rows_of(self.cause))
+
+    def rows(self) -> Integers:
+        """Of the requests."""
+        if self.row is None:
+            raise TypeError("forwards without events; call `among` first")
+        return self.row
 
     def table(self) -> pa.Table:
         columns = (self.cause, self.forward, self.time, self.is_first)
@@ -129,9 +141,9 @@ def _anchors(events: Events, forwards: Forwards) -> Integers:
     if not len(acks) or not len(forwards.forward):
         return out
     beside = events[Col.BESIDE][acks]
-    place = np.minimum(np.searchsorted(forwards.forward, beside), len(forwards.forward) - 1)
-    known = forwards.forward[place] == beside
-    out[acks[known]] = events.rows_of(forwards.cause[place[known]])
+    place = places_of(beside, forwards.forward)
+    known = place >= 0
+    out[acks[known]] = forwards.rows()[place[known]]
     return out
 
 
@@ -187,7 +199,7 @@ def _usual(table: Integers, results: list[Integers]) -> Integers:
 def forwarded_rows(events: Events, forwards: Forwards) -> Flags:
     """Rows that led to a forward."""
     flags = np.zeros(len(events), np.bool_)
-    rows = events.rows_of(forwards.cause)
+    rows = forwards.rows()
     flags[rows[rows >= 0]] = True
     return flags
 

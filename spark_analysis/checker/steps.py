@@ -25,7 +25,7 @@ from .events import FROM_BROKER, TO_BROKER, Col, Events, with_parties
 from .evidence import CAPTURE_LOST, capture_has_lost, reactions, seen_in_exchanges
 from .exchanges import Forwards, exchange, forwarded_rows
 from .facts import SessionFacts, resolve_names
-from .findings import CANDIDATES, Candidates, Settled
+from .findings import CANDIDATES, COUNTS, Candidates, Settled
 from .kernels.expecting import PUBLISH
 from .kernels.pairing import REPLY, STRAY
 from .loop_rules import judges_payloads, loop_findings
@@ -51,6 +51,17 @@ class StepFindings:
     counts: pa.Table
     strays: Integers  # times of ACKs that answer nothing
     invented: Integers  # times of forwards that nobody published
+
+
+def join_findings(found: Sequence[StepFindings]) -> StepFindings:
+    """Of several calls of a step as of one."""
+    counts = pa.concat_tables([one.counts for one in found]).group_by("rule").aggregate([("checked", "sum")])
+    return StepFindings(
+        pa.concat_tables([one.candidates for one in found]),
+        counts.rename_columns(COUNTS.names).cast(COUNTS),
+        np.concatenate([one.strays for one in found]),
+        np.concatenate([one.invented for one in found]),
+    )
 
 
 @dataclass(frozen=True)
@@ -107,6 +118,7 @@ def judge_clients(events: Events, facts: SessionFacts, forwards: Forwards, with_
     """By client, on `client_rows`: exchanges and their rules. ``with_rows``: exchanges too."""
     candidates = Candidates(events, facts)
     publishes = find_publishes(events, facts)
+    forwards = forwards.among(events)
     asked = exchange(events, forwards, TO_BROKER)
     told = exchange(events, forwards, FROM_BROKER)
     forwarded = forwarded_rows(events, forwards)

@@ -3,6 +3,6 @@
 Importing a kernel compiles it, unless that was done before.
 """
 
-from . import answering, expecting, grouping, hashing, matching, pairing, statuses, subscribing
+from . import answering, expecting, grouping, hashing, matching, pairing, searching, statuses, subscribing
 
-KERNELS = (answering, expecting, grouping, hashing, matching, pairing, statuses, subscribing)
+KERNELS = (answering, expecting, grouping, hashing, matching, pairing, searching, statuses, subscribing)
