@@ -1,0 +1,192 @@
+"""How a large session is cut so that many tasks can judge it: its rows by client, and by topic.
+
+A unit of a session goes through a `UnitCutter`, a chunk at a time, so that its columns of integers stay small. What
+comes out are packed rows (`engines.Packed`) for numbered buckets of clients and of topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pcap_tools.columnar.schema import ALL_MESSAGES
+from pcap_tools.topic_match import wild_flags
+
+from .checker.ack_rules import ASTRAY
+from .checker.broker_activity import edges_of, runs_of, set_beside
+from .checker.control import control_and_acks
+from .checker.deliveries import topic_rows
+from .checker.events import COLUMNS, PAYLOAD_HASH, Col, Events, events_of, with_coded_texts, with_parties
+from .checker.facts import SessionFacts, needs_control
+from .checker.kernels.hashing import hashes, mix
+from .checker.loop_rules import judges_payloads
+from .checker.steps import StepFindings, client_rows, join_findings, judge_datagrams, prepare
+from .engines import Packed
+from .packing import narrow, pack, pack_tables, split_rows, together, unpack
+
+Integers = NDArray[np.int64]
+CHUNK_ROWS = 1 << 17
+EVERYWHERE = -1
+_TYPES = {field.name: field.type for field in ALL_MESSAGES}
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One dialect of a large session, and the buckets that its keys go to: those of clients and of topics are numbered
+    alike, from ``first`` on. ``place`` is its number among all of these; ``key`` has the session's among the large ones
+    and the dialect's; ``number`` is the session's among all."""
+
+    place: int
+    key: tuple[int, int]
+    number: int
+    facts: SessionFacts
+    first: int
+    buckets: int
+
+    @property
+    def session(self) -> int:
+        return self.key[0]
+
+    @property
+    def topics(self) -> range:
+        """All its buckets of topics."""
+        return range(self.first, self.first + self.buckets)
+
+    def client_buckets(self, events: Events) -> Integers:
+        """By row: the bucket of its two ends, whichever of them is the broker."""
+        broker = self.facts.policy.dialect.spec.broker
+        by_host = broker.forward_from == "ephemeral" or broker.subscriber_port is not None
+        one, two = (Col.SRC_HOST, Col.DST_HOST) if by_host else (Col.SRC, Col.DST)
+        low, high = np.minimum(events[one], events[two]), np.maximum(events[one], events[two])
+        return mix(low, high) % self.buckets
+
+    def topic_buckets(self, events: Events) -> Integers:
+        """By row: the bucket of the topic that a publish and its forwards have."""
+        return self._topic_bucket(events[Col.TOPIC])
+
+    def filter_buckets(self, filters: pa.ChunkedArray | pa.Array) -> Integers:
+        """By filter: the bucket of the one topic that it matches; `EVERYWHERE` for what may match topics of any."""
+        policy = self.facts.policy
+        if not policy.filters_name_topics:
+            return np.full(len(filters), EVERYWHERE, np.int64)
+        coded = pa.chunked_array(filters).cast(pa.string()).combine_chunks().dictionary_encode()
+        words = coded.dictionary
+        buckets = self._topic_bucket(hashes(words))
+        buckets[wild_flags(words.to_pylist(), policy.dialect.spec.topics)] = EVERYWHERE
+        found: Integers = np.append(buckets, EVERYWHERE)[coded.indices.fill_null(len(words)).to_numpy()]
+        return found
+
+    def _topic_bucket(self, topics: Integers) -> Integers:
+        return mix(topics, np.zeros(len(topics), np.int64)) % self.buckets
+
+    def by_filter(self, rows: pa.Table, filters: pa.ChunkedArray | pa.Array) -> Iterator[tuple[int, pa.Table]]:
+        """Rows about subscriptions by the bucket of the topics that these may match, or `EVERYWHERE`."""
+        bucket = self.filter_buckets(filters)
+        yield from split_rows(rows, bucket, self.buckets, np.flatnonzero(bucket != EVERYWHERE))
+        wild = np.flatnonzero(bucket == EVERYWHERE)
+        yield from ((EVERYWHERE, part) for _, part in split_rows(rows, np.zeros(len(rows), np.int64), 1, wild))
+
+    def packed(self, kind: str, parts: Iterable[tuple[int, pa.Table]]) -> Iterator[Packed]:
+        """Packed rows of parts by bucket, as `split_rows` and `by_filter` give them."""
+        for bucket, part in parts:
+            data = pack(narrow(part))
+            for topic in self.topics if bucket == EVERYWHERE else [self.first + bucket]:
+                yield Packed(topic, kind, data)
+
+    def events(self, parts: Iterable[bytes]) -> Events:
+        """The events of a bucket, from rows that `UnitCutter` packed: in the order of frames, so that nothing is left
+        to sort."""
+        table = together(sorted(map(unpack, parts), key=lambda part: part.column("frame")[0].as_py()))
+        for name in COLUMNS:
+            if name not in table.column_names and name not in ("dialect", "copy_of"):
+                table = table.append_column(name, pa.nulls(len(table), _TYPES[name]))
+        return with_brokers(events_of(table, self.facts.policy, self.facts.captures), self.facts)
+
+
+def with_brokers(events: Events, facts: SessionFacts) -> Events:
+    return with_parties(events, facts.brokers.endpoints, facts.brokers.hosts)
+
+
+def cut_of(cuts: Sequence[Cut], bucket: int) -> Cut | None:
+    """Whose bucket it is; None: of a session that cannot be read."""
+    return next((cut for cut in cuts if bucket in cut.topics), None)
+
+
+class UnitCutter:
+    """Cuts the rows of one unit. For the bucket ``survey`` it finds what the brokers sent first and last, and when they
+    were busy; for buckets of clients control messages with their ACKs (``changes``), and all rows (``client``); for
+    buckets of topics publishes, forwards and, where messages are retained, subscriptions (``topic``).
+
+    Dialects whose steps must know the control rows of the session are read twice: first ``for_survey``, then not.
+    """
+
+    def __init__(self, cut: Cut, survey: int, for_survey: bool) -> None:
+        self._cut, self._survey, self._for_survey = cut, survey, for_survey
+        self._has_rows = not (for_survey and needs_control(cut.facts.policy))
+        self._told: list[Packed] = []
+        self._findings: list[StepFindings] = []
+        self._parts: dict[str, dict[int, list[pa.Table]]] = {"changes": {}, "client": {}, "topic": {}}
+
+    def feed(self, table: pa.Table) -> None:
+        """Rows of one dialect, in the order of the capture (`events.rows_of`)."""
+        if len(self._cut.facts.captures) == 1:
+            table = table.drop_columns(["capture"])  # it is the same everywhere, and handed over with each row
+        table = with_coded_texts(table)
+        for start in range(0, len(table), CHUNK_ROWS):
+            self._feed_chunk(table.slice(start, CHUNK_ROWS))
+
+    def finish(self) -> Iterator[Packed]:
+        """Packed rows, the small ones first: who wants only these need not look at the others."""
+        yield from self._told
+        if self._findings:
+            yield candidates_row(self._cut, join_findings(self._findings))
+        for kind, by_bucket in self._parts.items():
+            parts = ((bucket, together(tables)) for bucket, tables in sorted(by_bucket.items()))
+            yield from self._cut.packed(kind, parts)
+
+    def _feed_chunk(self, table: pa.Table) -> None:
+        events = with_brokers(events_of(table, self._cut.facts.policy, self._cut.facts.captures), self._cut.facts)
+        if self._for_survey:
+            self._told.append(Packed(self._survey, "edges", pack(edges_of(events))))
+            self._told.append(Packed(self._survey, "runs", pack(runs_of(events))))
+            rows = np.flatnonzero(control_and_acks(events))
+            self._split("changes", events.table, self._cut.client_buckets(events), rows)
+        if self._has_rows:
+            self._cut_rows(events)
+
+    def _cut_rows(self, events: Events) -> None:
+        prepare(events, self._cut.facts)
+        set_beside(events)
+        self._findings.append(judge_datagrams(events, self._cut.facts))
+        table = events.table.append_column("beside", pa.array(events[Col.BESIDE]))
+        if not judges_payloads(self._cut.facts.policy):
+            table = table.drop_columns(["payload"]).append_column(PAYLOAD_HASH, pa.array(events[Col.PAYLOAD]))
+        self._split("client", table, self._cut.client_buckets(events), np.flatnonzero(client_rows(events)))
+        rows, asks = topic_rows(events)
+        self._split("topic", events.table, self._cut.topic_buckets(events), rows)
+        asking = events.table.take(pa.array(asks))
+        self._add("topic", self._cut.by_filter(asking, asking.column("filter")))
+
+    def _split(self, kind: str, table: pa.Table, buckets: Integers, rows: Integers) -> None:
+        self._add(kind, split_rows(table, buckets, self._cut.buckets, rows))
+
+    def _add(self, kind: str, parts: Iterable[tuple[int, pa.Table]]) -> None:
+        for bucket, part in parts:
+            self._parts[kind].setdefault(bucket, []).append(part)
+
+
+def candidates_row(cut: Cut, found: StepFindings, evidence: int = 0, astray: pa.Table | None = None) -> Packed:
+    """What a step found, for the step that settles it."""
+    tables = {
+        "candidates": found.candidates,
+        "counts": found.counts,
+        "strays": pa.table({"time": found.strays}),
+        "invented": pa.table({"time": found.invented}),
+        "evidence": pa.table({"bits": [evidence]}),
+        "astray": ASTRAY.empty_table() if astray is None else astray,
+    }
+    return Packed(cut.place, "candidates", pack_tables(tables))
