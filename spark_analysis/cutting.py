@@ -1,7 +1,7 @@
 """How a large session is cut so that many tasks can judge it: its rows by client, and by topic.
 
-A unit of a session goes through a `UnitCutter`, a chunk at a time, so that its columns of integers stay small. What
-comes out are packed rows (`engines.Packed`) for numbered buckets of clients and of topics.
+A unit of a session goes through a `UnitCutter`: a chunk at a time, since few columns of integers are needed in the end.
+What comes out are packed rows (`engines.Packed`) for numbered buckets of clients and of topics.
 """
 
 from __future__ import annotations
@@ -129,54 +129,67 @@ class UnitCutter:
         self._has_rows = not (for_survey and needs_control(cut.facts.policy))
         self._told: list[Packed] = []
         self._findings: list[StepFindings] = []
-        self._parts: dict[str, dict[int, list[pa.Table]]] = {"changes": {}, "client": {}, "topic": {}}
+        self._columns: dict[str, list[Integers]] = {name: [] for name in ("clients", "topics", "beside", "payload")}
+        self._rows: dict[str, list[Integers]] = {kind: [] for kind in ("changes", "client", "topic", "asks")}
 
-    def feed(self, table: pa.Table) -> None:
-        """Rows of one dialect, in the order of the capture (`events.rows_of`)."""
+    def cut(self, table: pa.Table) -> Iterator[Packed]:
+        """The rows of one dialect, in the order of the capture (`events.rows_of`). Small packed rows come first: who
+        wants only these need not look at the others."""
         if len(self._cut.facts.captures) == 1:
             table = table.drop_columns(["capture"])  # it is the same everywhere, and handed over with each row
         table = with_coded_texts(table)
-        for start in range(0, len(table), CHUNK_ROWS):
-            self._feed_chunk(table.slice(start, CHUNK_ROWS))
-
-    def finish(self) -> Iterator[Packed]:
-        """Packed rows, the small ones first: who wants only these need not look at the others."""
+        chunks = [table.slice(start, CHUNK_ROWS) for start in range(0, len(table), CHUNK_ROWS)]
+        ordered = [self._look(chunk, place * CHUNK_ROWS) for place, chunk in enumerate(chunks)]
+        if any(one is not other for one, other in zip(ordered, chunks, strict=True)):
+            table = pa.concat_tables(ordered).combine_chunks()
         yield from self._told
         if self._findings:
             yield candidates_row(self._cut, join_findings(self._findings))
-        for kind, by_bucket in self._parts.items():
-            parts = ((bucket, together(tables)) for bucket, tables in sorted(by_bucket.items()))
-            yield from self._cut.packed(kind, parts)
+        if self._for_survey:
+            yield from self._split("changes", table, "clients")
+        if self._has_rows:
+            yield from self._split("client", self._client_columns(table), "clients")
+            yield from self._split("topic", table, "topics")
+            asking = table.take(pa.array(_joined(self._rows["asks"])))
+            yield from self._cut.packed("topic", self._cut.by_filter(asking, asking.column("filter")))
 
-    def _feed_chunk(self, table: pa.Table) -> None:
-        events = with_brokers(events_of(table, self._cut.facts.policy, self._cut.facts.captures), self._cut.facts)
+    def _look(self, chunk: pa.Table, start: int) -> pa.Table:
+        """Find out where the rows of a chunk go; returned are these rows in the order of events."""
+        events = with_brokers(events_of(chunk, self._cut.facts.policy, self._cut.facts.captures), self._cut.facts)
+        self._columns["clients"].append(self._cut.client_buckets(events))
         if self._for_survey:
             self._told.append(Packed(self._survey, "edges", pack(edges_of(events))))
             self._told.append(Packed(self._survey, "runs", pack(runs_of(events))))
-            rows = np.flatnonzero(control_and_acks(events))
-            self._split("changes", events.table, self._cut.client_buckets(events), rows)
-        if self._has_rows:
-            self._cut_rows(events)
-
-    def _cut_rows(self, events: Events) -> None:
+            self._rows["changes"].append(np.flatnonzero(control_and_acks(events)) + start)
+        if not self._has_rows:
+            return events.table
         prepare(events, self._cut.facts)
         set_beside(events)
         self._findings.append(judge_datagrams(events, self._cut.facts))
-        table = events.table.append_column("beside", pa.array(events[Col.BESIDE]))
-        if not judges_payloads(self._cut.facts.policy):
-            table = table.drop_columns(["payload"]).append_column(PAYLOAD_HASH, pa.array(events[Col.PAYLOAD]))
-        self._split("client", table, self._cut.client_buckets(events), np.flatnonzero(client_rows(events)))
         rows, asks = topic_rows(events)
-        self._split("topic", events.table, self._cut.topic_buckets(events), rows)
-        asking = events.table.take(pa.array(asks))
-        self._add("topic", self._cut.by_filter(asking, asking.column("filter")))
+        self._rows["client"].append(np.flatnonzero(client_rows(events)) + start)
+        self._rows["topic"].append(rows + start)
+        self._rows["asks"].append(asks + start)
+        self._columns["topics"].append(self._cut.topic_buckets(events))
+        self._columns["beside"].append(events[Col.BESIDE])
+        self._columns["payload"].append(events[Col.PAYLOAD])
+        return events.table
 
-    def _split(self, kind: str, table: pa.Table, buckets: Integers, rows: Integers) -> None:
-        self._add(kind, split_rows(table, buckets, self._cut.buckets, rows))
+    def _client_columns(self, table: pa.Table) -> pa.Table:
+        """What the steps by client need: of payloads mostly their hashes."""
+        table = table.append_column("beside", pa.array(_joined(self._columns["beside"])))
+        if judges_payloads(self._cut.facts.policy):
+            return table
+        hashed = pa.array(_joined(self._columns["payload"]))
+        return table.drop_columns(["payload"]).append_column(PAYLOAD_HASH, hashed)
 
-    def _add(self, kind: str, parts: Iterable[tuple[int, pa.Table]]) -> None:
-        for bucket, part in parts:
-            self._parts[kind].setdefault(bucket, []).append(part)
+    def _split(self, kind: str, table: pa.Table, key: str) -> Iterator[Packed]:
+        rows, buckets = _joined(self._rows[kind]), _joined(self._columns[key])
+        yield from self._cut.packed(kind, split_rows(table, buckets, self._cut.buckets, rows))
+
+
+def _joined(chunks: Sequence[Integers]) -> Integers:
+    return np.concatenate([np.zeros(0, np.int64), *chunks])
 
 
 def candidates_row(cut: Cut, found: StepFindings, evidence: int = 0, astray: pa.Table | None = None) -> Packed:

@@ -209,7 +209,7 @@ class Analysis:
         """Packed rows of tables, and of what makes them fail."""
         kind = f.substring_index("kind", ":", 1)
         rows: DataFrame = reduce(
-            DataFrame.unionAll, [one.where(kind.isin([*names, "failed"])) for one in self._results.rows]
+            DataFrame.unionAll, [one.frame.where(kind.isin([*names, "failed"])) for one in self._results.rows]
         )
         return rows
 

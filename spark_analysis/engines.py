@@ -13,6 +13,8 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 Stage = Callable[[str], AbstractContextManager[None]]
 IN_MEMORY = 256 << 20  # of one pass's rows; the rest goes to a temporary file
+LOOKED_THROUGH = 16  # partitions that one task looks through for a few rows
 PACKED_SCHEMA = "bucket INT, kind STRING, data BINARY"  # for Spark
 PACKED = pa.schema([("bucket", pa.int32()), ("kind", pa.string()), ("data", pa.binary())])
 
@@ -41,7 +44,7 @@ Fold = Callable[[int, dict[str, list[bytes]]], Iterable[Packed]]
 
 
 class Engine(Protocol):
-    """``Rows`` are the engine's own: a DataFrame of ``PACKED``, or a file."""
+    """Rows are the engine's own: a DataFrame of ``PACKED``, or a file."""
 
     def read(self, function: Read, items: Sequence[Any], label: str) -> Any:
         """What the function makes of each item."""
@@ -107,6 +110,14 @@ def _by_kind(rows: Iterable[Packed]) -> dict[str, list[bytes]]:
     return found
 
 
+@dataclass(frozen=True)
+class SparkRows:
+    """Packed rows as a DataFrame, of so many partitions."""
+
+    frame: DataFrame
+    partitions: int
+
+
 class SparkEngine:
     """Runs passes as Spark tasks, by DataFrames alone: in classic sessions and through Spark Connect.
 
@@ -117,7 +128,7 @@ class SparkEngine:
         self.spark, self._stage = spark, stage
         self._kept: list[DataFrame] = []
 
-    def read(self, function: Read, items: Sequence[Any], label: str) -> DataFrame:
+    def read(self, function: Read, items: Sequence[Any], label: str) -> SparkRows:
         listed = list(items)
         # A range of n rows in n partitions: one task per item, and nothing to shuffle.
         numbers = self.spark.range(0, len(listed), 1, max(len(listed), 1))
@@ -126,11 +137,11 @@ class SparkEngine:
             numbered = (listed[number] for batch in batches for number in batch.column(0).to_pylist())
             yield from spared(as_batch(row) for item in numbered for row in function(item))
 
-        return numbers.mapInArrow(run, PACKED_SCHEMA)
+        return SparkRows(numbers.mapInArrow(run, PACKED_SCHEMA), max(len(listed), 1))
 
     def fold(
-        self, rows: Sequence[DataFrame], kinds: Sequence[str], buckets: int, function: Fold, label: str
-    ) -> DataFrame:
+        self, rows: Sequence[SparkRows], kinds: Sequence[str], buckets: int, function: Fold, label: str
+    ) -> SparkRows:
         from pyspark.sql import functions as f
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -141,19 +152,21 @@ class SparkEngine:
             folded = (function(bucket, _by_kind(found.pop(bucket))) for bucket in sorted(found))
             yield from spared(as_batch(row) for rows in folded for row in rows)
 
-        whole = _of_kinds(rows, kinds).repartitionById(max(buckets, 1), f.col("bucket"))
-        return whole.mapInArrow(run, PACKED_SCHEMA)
+        count = max(buckets, 1)
+        whole = _of_kinds(rows, kinds).repartitionById(count, f.col("bucket"))
+        return SparkRows(whole.mapInArrow(run, PACKED_SCHEMA), count)
 
-    def keep(self, rows: DataFrame) -> DataFrame:
+    def keep(self, rows: SparkRows) -> SparkRows:
         from pyspark import StorageLevel
 
-        self._kept.append(rows.persist(StorageLevel.MEMORY_AND_DISK))
-        return self._kept[-1]
+        self._kept.append(rows.frame.persist(StorageLevel.MEMORY_AND_DISK))
+        return SparkRows(self._kept[-1], rows.partitions)
 
-    def collect(self, rows: Sequence[DataFrame], kinds: Sequence[str], label: str) -> list[Packed]:
+    def collect(self, rows: Sequence[SparkRows], kinds: Sequence[str], label: str) -> list[Packed]:
         from .task_rows import run_job
 
-        wanted = _of_kinds(rows, kinds)
+        # To look for a few rows takes less time than to start a task: many partitions go to one.
+        wanted = _of_kinds(rows, kinds).coalesce(-(-sum(one.partitions for one in rows) // LOOKED_THROUGH))
         with self._stage(label) if self._stage else nullcontext():
             found = run_job(self.spark, wanted.toArrow, label)
         return [Packed(*row) for row in zip(*(column.to_pylist() for column in found.columns), strict=True)]
@@ -165,14 +178,11 @@ class SparkEngine:
         self._kept.clear()
 
 
-def _of_kinds(rows: Sequence[DataFrame], kinds: Sequence[str]) -> DataFrame:
+def _of_kinds(rows: Sequence[SparkRows], kinds: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    wanted = [one.where(f.col("kind").isin(list(kinds))) for one in rows]
-    whole: DataFrame = wanted[0]
-    for one in wanted[1:]:
-        whole = whole.unionAll(one)
-    return whole
+    wanted = [one.frame.where(f.col("kind").isin(list(kinds))) for one in rows]
+    return reduce(lambda one, other: one.unionAll(other), wanted)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from pcap_tools.errors import TopicsharkError
 from .checker.events import COLUMNS
 from .checker.session_plans import SessionPlan
 from .checker.units import Unit
-from .engines import PACKED_SCHEMA, Packed, SparkEngine, as_batch
+from .engines import PACKED_SCHEMA, Packed, SparkEngine, SparkRows, as_batch
 from .packing import pack
 
 BLOCK_FRAMES = 1 << 19
@@ -68,7 +68,7 @@ def pack_messages(engine: SparkEngine, table: DataFrame) -> tuple[list[SessionPl
 
     count = max(len(place), 1)
     packed = rows.repartition(count, *keys).mapInArrow(run, PACKED_SCHEMA)
-    return plans, engine.keep(packed)
+    return plans, engine.keep(SparkRows(packed, count))
 
 
 def _groups(table: pa.Table) -> Iterator[tuple[tuple[str, str, int], pa.Table]]:

@@ -411,13 +411,7 @@ def _read_unit(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) ->
             yield Packed(own + place, "pairs", pack(pairs_of(table, Policy(dialect), copies)))
             for cut in cuts:
                 if cut.key == (at, place):
-                    yield from _cut_unit(cut, own + place, table)
-
-
-def _cut_unit(cut: Cut, survey: int, table: pa.Table, for_survey: bool = True) -> Iterator[Packed]:
-    cutter = UnitCutter(cut, survey, for_survey)
-    cutter.feed(table)
-    yield from cutter.finish()
+                    yield from UnitCutter(cut, own + place, for_survey=True).cut(table)
 
 
 def _bucket_count(cuts: Sequence[Cut]) -> int:
@@ -461,7 +455,8 @@ def _read_numbered(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]
     read = read_unit(unit, options.dialects)
     for cut in cuts:
         if cut.session == at and needs_control(cut.facts.policy) and read.batches:
-            yield from _cut_unit(cut, -1, rows_of(read.batches, cut.facts.policy.dialect.name), for_survey=False)
+            table = rows_of(read.batches, cut.facts.policy.dialect.name)
+            yield from UnitCutter(cut, -1, for_survey=False).cut(table)
 
 
 def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:

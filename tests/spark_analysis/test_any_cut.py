@@ -23,7 +23,7 @@ from generators.fault import CATALOGUE
 from generators.generate import Order, generate
 from pcap_tools.capture import CaptureWriter
 from pcap_tools.dialect import load_dialect
-from spark_analysis import check, pipeline
+from spark_analysis import check, cutting, pipeline
 from spark_analysis.checker.session_plans import SessionPlan
 from spark_analysis.checker.units import Unit
 from spark_analysis.engines import Engine, LocalEngine, SparkEngine
@@ -47,10 +47,11 @@ Tables = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where units begin, as shares of the whole, and how many buckets there are."""
+    """Where units begin, as shares of the whole, how many buckets there are, and how many rows a chunk has."""
 
     begins: tuple[float, ...]
     buckets: int
+    chunk_rows: int = 1000
 
 
 @st.composite
@@ -78,7 +79,7 @@ def cuts(draw: st.DrawFn) -> Cuts:
     """Up to 50 units: the number first, or most would be few."""
     borders = draw(st.integers(0, MOST_UNITS - 1))
     begins = draw(st.lists(st.floats(0, 1, exclude_max=True), min_size=borders, max_size=borders))
-    return Cuts(tuple(begins), draw(st.integers(1, MOST_BUCKETS)))
+    return Cuts(tuple(begins), draw(st.integers(1, MOST_BUCKETS)), draw(st.integers(1, 100)))
 
 
 def write_frames(capture: Capture, begin: int, end: int, path: Path) -> Path:
@@ -109,6 +110,7 @@ def tables(
     with pytest.MonkeyPatch.context() as patch:
         if cut is not None:
             patch.setattr(pipeline, "BUCKET_ROWS", max(1, -(-datagrams // cut.buckets)))
+            patch.setattr(cutting, "CHUNK_ROWS", cut.chunk_rows)
         found = tables_of(engine, [SessionPlan("run", tuple(map(str, paths)), tuple(units))], options)
     return {name: table.to_pylist() for name, table in found.items()}
 
@@ -184,7 +186,7 @@ UNCERTAIN = Order(
 )
 
 
-@example(UNCERTAIN, Cuts((0.5,), 3))
+@example(UNCERTAIN, Cuts((0.5,), 3, 10))
 @settings(max_examples=EXAMPLES, derandomize=not MANY, database=None)
 @given(orders(), cuts())
 def test_fuzz_any_cut_has_the_rows_of_the_whole(order: Order, cut: Cuts) -> None:
@@ -205,7 +207,7 @@ def test_spark_has_the_rows_of_the_whole(spark: SparkSession, tmp_path: Path) ->
     example, engine = Example(order, tmp_path), SparkEngine(spark)
     assert all(example.whole.values()), "each table has rows"
     try:
-        merged = example.merged(Cuts((0.3,), 2), engine)
+        merged = example.merged(Cuts((0.3,), 2, 7), engine)
     finally:
         engine.release()
     same(without_ids(merged), without_ids(example.whole))
