@@ -329,14 +329,14 @@ class LargeSessions:
         step = partial(_survey_bucket, options, self._sessions, cuts)
         kinds = ["changes", "pairs", "edges", "runs", *told]
         control = engine.keep(engine.fold([packed], kinds, _survey_place(options, cuts, len(plans)), step, "look"))
-        rows = engine.collect([control], [*told, "endpoints", "edges", "runs", "numbers"], "look")
+        rows = engine.collect([control], [*told, "facts", "edges", "runs", "numbers"], "look")
         found: dict[tuple[int, str], list[bytes]] = {}
         for row in rows:
             found.setdefault((row.bucket, row.kind), []).append(row.data)
         facts: Facts = {}
         for (bucket, kind), (data, *_) in found.items():
             at, place = divmod(bucket - _survey_place(options, cuts, 0), len(dialects))
-            if kind == "endpoints" and (numbers[at], "failed") not in found:
+            if kind == "facts" and (numbers[at], "failed") not in found:
                 known = _facts_from(unpack(data), plans[at], dialects[place])
                 edges, runs = ([unpack(one) for one in found[bucket, name]] for name in ("edges", "runs"))
                 activity = join_units(int(known.policy.ack_place[PUBLISH]), edges, runs)
@@ -444,7 +444,7 @@ def _survey_bucket(
     policy = Policy(options.dialects.wanted[place])
     pairs = add_pairs([unpack(one) for one in rows["pairs"]])
     facts = facts_of(plan.name, plan.captures, policy, pairs, options.brokers)
-    yield Packed(bucket, "endpoints", endpoints_row(number, facts).data)
+    yield Packed(bucket, "facts", endpoints_row(number, facts).data)
     yield Packed(bucket, "edges", pack(joined(rows.get("edges", ()), EDGES)))
     yield Packed(bucket, "runs", pack(join_runs(unpack(one) for one in rows.get("runs", ()))))
 
