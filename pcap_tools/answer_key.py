@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pcap_tools.dialect.program import Dialect, Extent, Kind, Layout, Step, Value
+from pcap_tools.dialect.program import Dialect, Extent, Kind, Layout, Step, Value, as_int64
 from pcap_tools.message import Message
 
 ORDER, ECHO, COPY = "order", "echo", "copy"
@@ -100,6 +100,4 @@ def _valid_field(message: Message, name: str | None) -> Value | None:
 
 def _number(value: Value) -> int:
     """A number as an int64 holds its bits; a text by its hash."""
-    if isinstance(value, bytes):
-        return fnv1a(value)
-    return value - (1 << 64) if value >= 1 << 63 else value
+    return fnv1a(value) if isinstance(value, bytes) else as_int64(value)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
-from pcap_tools.dialect.program import Layout, Value
+from pcap_tools.dialect.program import Layout, Step, Value, as_int64
 from pcap_tools.wire_errors import WireError
+
+QOS_LIMIT = 1 << 31
 
 
 @dataclass(slots=True)
@@ -47,11 +50,47 @@ class Message:
         value = self.fields.get(self.layout.retain) if self.layout and self.layout.retain else None
         return None if value is None else bool(value)
 
+    @property
+    def code(self) -> int | None:
+        """The status or return code, as 64 bits."""
+        number = self._number("code")
+        return None if number is None else as_int64(number)
+
+    @property
+    def accepted(self) -> bool | None:
+        """Whether the code accepts the request; None also where the dialect does not say which codes do."""
+        number, step = self._number("code"), self._step("code")
+        return number in step.accepted if number is not None and step and step.accepted else None
+
+    @property
+    def qos(self) -> int | None:
+        """The quality of service: the number, or that which the dialect calls it. None if it does not fit 32 bits."""
+        number, step = self._number("qos"), self._step("qos")
+        if number is None or step is None:
+            return None
+        level = as_int64(step.word_numbers.get(number, number))
+        return level if abs(level) < QOS_LIMIT else None
+
+    @property
+    def dup(self) -> bool | None:
+        """Whether it says that it is a resend."""
+        number = self._number("dup")
+        return None if number is None else bool(number)
+
     def name_of(self, field_name: str) -> str | None:
         """The dialect's word for the number in a field, if it has one."""
         step = self.layout.step(field_name) if self.layout else None
         value = self.fields.get(field_name)
         return step.name_of(value) if step and value is not None else None
+
+    def _step(self, column: Literal["code", "qos", "dup"]) -> Step | None:
+        name = getattr(self.layout, column, None)
+        return self.layout.step(name) if self.layout and name else None
+
+    def _number(self, column: Literal["code", "qos", "dup"]) -> int | None:
+        step = self._step(column)
+        value = self.fields.get(step.name) if step else None
+        return value if isinstance(value, int) else None
 
     def _text(self, field_name: str | None) -> bytes | None:
         value = self.fields.get(field_name) if field_name else None

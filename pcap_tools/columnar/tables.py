@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pcap_tools.dialect.program import Charset, Counts, Dialect, Extent, Form, Kind, Layout, Prefix, Step
+from pcap_tools.dialect.program import Charset, Counts, Dialect, Extent, Form, Kind, Layout, Prefix, Step, as_int64
 from pcap_tools.errors import UsageError
 from pcap_tools.escaping import escape
 
@@ -237,7 +237,7 @@ class Tables:
             row[StepColumn.LITERAL], row[StepColumn.LITERAL_SIZE] = self._literal(step.literal)
         row[StepColumn.GUARD], row[StepColumn.GUARDS] = self._guard(step)
         row[StepColumn.ALLOWED], row[StepColumn.ALLOWEDS] = self._numbers(step.allowed or ())
-        row[StepColumn.ALLOWED_MASK] = _signed(sum(1 << number for number in step.allowed or () if 0 <= number < 64))
+        row[StepColumn.ALLOWED_MASK] = as_int64(sum(1 << number for number in step.allowed or () if 0 <= number < 64))
         row[StepColumn.CHARSET], row[StepColumn.COUNTS], row[StepColumn.PREFIX] = step.charset, step.counts, step.prefix
         row[StepColumn.SPAN_FIRST], row[StepColumn.SPAN_LAST] = step.span
         row[StepColumn.SPAN_LENGTH] = step.span_length
@@ -251,7 +251,7 @@ class Tables:
 
     def _numbers(self, numbers: Iterable[int]) -> tuple[int, int]:
         first = len(self._pool)
-        self._pool += [_signed(number) for number in numbers]
+        self._pool += [as_int64(number) for number in numbers]
         return first, len(self._pool) - first
 
     def _guard(self, step: Step) -> tuple[int, int]:
@@ -259,7 +259,7 @@ class Tables:
         guard = step.guard or ()
         first = len(self._pool)
         for value in guard:
-            self._pool += [_signed(value)] if isinstance(value, int) else self._literal(value)
+            self._pool += [as_int64(value)] if isinstance(value, int) else self._literal(value)
         return first, len(guard)
 
     def _words_of(self, step: Step) -> tuple[int, int]:
@@ -267,7 +267,7 @@ class Tables:
         first = len(self._pool)
         named = [(number, word) for number, word in step.names if word]
         for number, word in named:
-            self._pool += [_signed(number), len(self._words)]
+            self._pool += [as_int64(number), len(self._words)]
             self._words.append(escape(word.encode()).encode())
         return first, len(named)
 
@@ -298,11 +298,6 @@ def _flags(step: Step) -> int:
         Flag.UNSIGNED: step.kind is not Kind.INT,
     }
     return sum(flag for flag, holds in flags.items() if holds)
-
-
-def _signed(number: int) -> int:
-    """The 64 bits of a number as an int64 holds them."""
-    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def _array(rows: Any) -> NDArray[np.int64]:

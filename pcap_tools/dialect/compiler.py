@@ -18,6 +18,8 @@ _PREFIXES |= {f"ascii{size}": (Prefix.ASCII, size) for size in range(1, 6)}
 _TOPICAL = {"publish", "deliver", "create"}
 _LOADED = {"publish", "deliver", "status"}
 _FILTERED = {"subscribe", "unsubscribe"}
+_ANSWERS = {"ack", "status"}
+NUMERIC = ("uint", "int", "digits")
 
 
 def compile_dialect(spec: DialectSpec) -> Dialect:
@@ -83,7 +85,7 @@ def _layout(
     steps = _place_spans(_place_bits(steps), {name: fields[name].counts for name in names})
     guards = [index for index, step in enumerate(steps) if step.guard is not None or step.kind is Kind.MAGIC]
     fill = tuple((name, value.encode() if isinstance(value, str) else value) for name, value in variant.fill.items())
-    columns = _columns(variant, meaning, names)
+    columns = columns_of(variant, meaning, {name: fields[name] for name in names})
     return Layout(message, meaning, tuple(steps), max(guards, default=-1), **columns, fill=fill)
 
 
@@ -94,11 +96,14 @@ def _first_optional(spec: DialectSpec, variant: MessageSpec, names: list[str]) -
     return names.index(spec.groups.get(variant.optional_from, [variant.optional_from])[0])
 
 
-def _columns(variant: MessageSpec, meaning: str, names: list[str]) -> dict[str, str | None]:
+def columns_of(variant: MessageSpec, meaning: str, layout: dict[str, FieldSpec]) -> dict[str, str | None]:
     """Which field fills which column: as the message says, else the field of that name where it makes sense."""
 
     def named(name: str, sensible: bool) -> str | None:
-        return name if sensible and name in names else None
+        return name if sensible and name in layout else None
+
+    def number(name: str, sensible: bool = True) -> str | None:
+        return named(name, sensible and name in layout and layout[name].kind in NUMERIC)
 
     filter_field = named("filter", True) or named("topic", meaning in _FILTERED)
     return {
@@ -106,6 +111,9 @@ def _columns(variant: MessageSpec, meaning: str, names: list[str]) -> dict[str, 
         "filter": variant.filter or (filter_field if meaning in _FILTERED else None),
         "payload": variant.payload or named("payload", meaning in _LOADED),
         "retain": variant.retain or named("retain", True),
+        "code": variant.code or number("code", meaning in _ANSWERS),
+        "qos": variant.qos or number("qos"),
+        "dup": variant.dup or number("dup"),
     }
 
 
@@ -140,6 +148,7 @@ def _number_step(name: str, field: FieldSpec, common: dict[str, Any]) -> Step:
         binary_digits=field.coding == "binary",
         names=tuple((number, word) for word, number in values.items()),
         allowed=tuple(sorted(set(values.values()))) if values and not field.open else None,
+        accepted=tuple(sorted(set(field.accepted))),
         counts={"rest": Counts.REST, "datagram": Counts.DATAGRAM}.get(str(field.counts), Counts.NOTHING),
         **common,
     )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from .compiler import layout_names
+from .compiler import NUMERIC, layout_names
 from .positions import Path
 from .problems import Findings
 from .spec import DialectSpec, FieldSpec, MessageSpec
 
-NUMERIC = ("uint", "int", "digits")
 CONSTANT = ("magic", "java-block")
 
 
@@ -170,10 +169,12 @@ class LayoutCheck:
                 self.add("layout", f"{name!r} must come before the fields it counts, or count itself too")
 
     def _columns(self) -> None:
-        for column in ("topic", "filter", "payload", "retain"):
+        for column in ("topic", "filter", "payload", "retain", "code", "qos", "dup"):
             name = getattr(self.message, column)
-            if name is not None:
-                self.findings.known((*self.path, column), name, self.names, "field in this layout")
+            if name is None or not self.findings.known((*self.path, column), name, self.names, "field in this layout"):
+                continue
+            if column in ("code", "qos", "dup") and self.fields[name].kind not in NUMERIC:
+                self.add(column, f"expected a number, but the field {name!r} is {self.fields[name].kind}")
         for name in self.message.fill:
             self.findings.known((*self.path, "fill", name), name, self.names, "field in this layout")
         if self.message.acks_by not in ("order", "echo", "copy"):

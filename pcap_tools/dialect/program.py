@@ -7,6 +7,7 @@ the one whose error lies deepest (on a tie the first). ``docs/decoding.md`` tell
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from .spec import DialectSpec
 
 Value = int | bytes
+
+
+_NUMBER = re.compile("-?[0-9]{1,9}")
+
+
+def as_int64(number: int) -> int:
+    """The 64 bits of a number as an int64 holds them."""
+    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 class Kind(IntEnum):
@@ -87,6 +96,7 @@ class Step:
     optional: bool = False  # the datagram may end before it
     guard: tuple[Value, ...] | None = None  # the layout is selected only by one of these
     allowed: tuple[int, ...] | None = None  # other numbers are a bad value
+    accepted: tuple[int, ...] = ()  # of a return code: these accept the request, others refuse it
     names: tuple[tuple[int, str], ...] = ()
     counts: Counts = Counts.NOTHING
     span: tuple[int, int] = (0, 0)
@@ -96,6 +106,11 @@ class Step:
     def name_of(self, value: Value) -> str | None:
         """The dialect's word for a number."""
         return next((name for number, name in self.names if number == value), None)
+
+    @property
+    def word_numbers(self) -> dict[int, int]:
+        """Numbers whose word is another number, which they stand for: a QoS of 3 is called -1."""
+        return {number: int(name) for number, name in self.names if _NUMBER.fullmatch(name)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +125,9 @@ class Layout:
     filter: str | None
     payload: str | None
     retain: str | None
+    code: str | None = None
+    qos: str | None = None
+    dup: str | None = None
     fill: tuple[tuple[str, Value], ...] = ()  # what builders write where nothing was said
 
     def step(self, name: str) -> Step | None:

@@ -10,7 +10,7 @@ from collections.abc import Container
 
 from pydantic import ValidationError
 
-from .compiler import field_of, fields_of, forms_of, meaning_of
+from .compiler import columns_of, field_of, fields_of, forms_of, layout_names, meaning_of
 from .layout_check import LayoutCheck, all_field_names, number_range
 from .positions import Path
 from .problems import Findings
@@ -40,6 +40,7 @@ def check_shape(spec: DialectSpec, findings: Findings) -> None:
                     LayoutCheck(spec, fields, variant, path, findings, (form.padding or spec.padding) == "nul").run()
     if not findings.problems:
         _check_reachable(spec, findings)
+        _check_codes(spec, findings)
 
 
 def _stands_in(variant: MessageSpec, form_name: str) -> bool:
@@ -84,6 +85,8 @@ def _check_field(name: str, field: FieldSpec, fields: Container[str], findings: 
     numbers = list((field.values or {}).values())
     if len(numbers) != len(set(numbers)):
         findings.add(("fields", name, "values"), "two names for one number")
+    for number in field.accepted:
+        _check_accepted(("fields", name, "accepted"), number, field, findings)
     if field.values:
         low, high = number_range(field)
         for word, number in field.values.items():
@@ -91,6 +94,30 @@ def _check_field(name: str, field: FieldSpec, fields: Container[str], findings: 
                 findings.add(
                     ("fields", name, "values", word), f"{number} does not fit: the field holds {low} to {high}"
                 )
+
+
+def _check_accepted(path: Path, number: int, field: FieldSpec, findings: Findings) -> None:
+    low, high = number_range(field)
+    if not low <= number <= high:
+        findings.add(path, f"{number} does not fit: the field holds {low} to {high}")
+    elif field.values and not field.open and number not in field.values.values():
+        known = ", ".join(map(str, sorted(field.values.values())))
+        findings.add(path, f"{number} is not one of the field's values: {known}")
+
+
+def _check_codes(spec: DialectSpec, findings: Findings) -> None:
+    """What accepts a request must be the code of some message."""
+    forms = {name: fields_of(spec, form) for name, form in forms_of(spec).items()}
+    codes = {
+        columns_of(variant, meaning_of(variants, variant), {name: fields[name] for name in names})["code"]
+        for form, fields in forms.items()
+        for variants in spec.messages.values()
+        for variant in variants
+        if _stands_in(variant, form) and (names := layout_names(spec, variant, fields))
+    }
+    for name, field in ((name, field) for fields in forms.values() for name, field in fields.items()):
+        if field.accepted and name not in codes:
+            findings.add(("fields", name, "accepted"), f"no message has this code; give one the key code = {name!r}")
 
 
 def _check_references(spec: DialectSpec, findings: Findings) -> None:

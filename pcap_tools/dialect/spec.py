@@ -17,9 +17,9 @@ Span = Literal["any-run", "one-level", "rest-levels", "any-levels", "all"]
 
 PREFIXES = ("u8", "s8", "u16", "u16le", "ascii1", "ascii2", "ascii3", "ascii4", "ascii5")
 KEYS_OF_KIND: dict[str, frozenset[str]] = {
-    "uint": frozenset({"size", "bits", "order", "values", "open", "counts"}),
-    "int": frozenset({"size", "order", "values", "open", "counts"}),
-    "digits": frozenset({"size", "coding", "values", "open", "counts"}),
+    "uint": frozenset({"size", "bits", "order", "values", "open", "accepted", "counts"}),
+    "int": frozenset({"size", "order", "values", "open", "accepted", "counts"}),
+    "digits": frozenset({"size", "coding", "values", "open", "accepted", "counts"}),
     "text": frozenset({"size", "until", "or_end", "prefix", "charset"}),
     "bytes": frozenset({"size", "until", "or_end", "prefix"}),
     "magic": frozenset({"hex", "ascii"}),
@@ -69,6 +69,8 @@ class FieldSpec(Table):
     """Names of numbers. Other numbers are an error, unless `open`."""
     open: bool = False
     """Numbers that have no name are right too."""
+    accepted: Annotated[list[int], BeforeValidator(_one_or_many)] = []
+    """Of a return code: the numbers that accept the request; all others refuse it."""
     counts: Literal["rest", "datagram"] | list[str] | None = None
     """It is a length: of the rest behind it, of the datagram, or of these fields in a row. Builders work it out."""
     until: Annotated[str, Field(min_length=1, max_length=16)] | None = None
@@ -156,6 +158,12 @@ class MessageSpec(Table):
     """The field that is the payload, if it is not called so."""
     retain: str | None = None
     """The field that is the retain flag, if it is not called so."""
+    code: str | None = None
+    """The field that is the status or return code, if it is not called so (in an ACK or a status message)."""
+    qos: str | None = None
+    """The field that is the quality of service, if it is not called so. A word of it that is a number stands for it."""
+    dup: str | None = None
+    """The field that is the flag of a resend, if it is not called so."""
 
 
 class TopicsSpec(Table):

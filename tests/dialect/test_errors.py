@@ -152,7 +152,7 @@ CASES: dict[str, tuple[str, int | None, str]] = {
     "a key that does not go with the kind": (
         wrong("size = 1", 'size = 1, until = ":"'),
         6,
-        "fields.type: key 'until' does not go with kind 'uint', which takes: bits, counts, open, order, size, values",
+        "fields.type: key 'until' does not go with kind 'uint', which takes: accepted, bits, counts, open, order, ",
     ),
     "two ends of one text": (wrong('until = ":"', 'until = ":", size = 3'), 7, "at most one of size, until and prefix"),
     "or_end without until": (wrong(PAYLOAD, '{ kind = "bytes", or_end = true }'), 8, "or_end goes with until"),
@@ -321,6 +321,32 @@ CASES: dict[str, tuple[str, int | None, str]] = {
         GOOD + '[client]\nacks = ["PUBLISCH"]\n',
         14,
         "client.acks.0: there is no message 'PUBLISCH'; did you mean 'PUBLISH'?",
+    ),
+    "a code that is no field": (
+        wrong('acks = "PUBLISH"', 'acks = "PUBLISH", code = "tpye"'),
+        12,
+        "messages.ACK.code: there is no field in this layout 'tpye'; did you mean 'type'?",
+    ),
+    "a flag that is a text": (
+        wrong('means = "publish"', 'means = "publish", dup = "topic"'),
+        11,
+        "messages.PUBLISH.dup: expected a number, but the field 'topic' is text",
+    ),
+    "an accepted code of a text": (wrong(PAYLOAD, '{ kind = "bytes", accepted = 0 }'), 8, "key 'accepted' does not go"),
+    "an accepted code that does not fit": (
+        wrong(TYPE, '{ kind = "uint", size = 1, accepted = [2, 256] }'),
+        6,
+        "fields.type.accepted: 256 does not fit: the field holds 0 to 255",
+    ),
+    "an accepted code that is an error": (
+        wrong(TYPE, '{ kind = "uint", size = 1, values = { a = 1, b = 2 }, accepted = 3 }'),
+        6,
+        "fields.type.accepted: 3 is not one of the field's values: 1, 2",
+    ),
+    "an accepted code that no message has": (
+        wrong(TYPE, '{ kind = "uint", size = 1, accepted = 2 }'),
+        6,
+        "fields.type.accepted: no message has this code; give one the key code = 'type'",
     ),
     "a resend at once": (GOOD + "[client]\nresend = { after = 0 }\n", 14, "client.resend.after: "),
 }

@@ -20,6 +20,7 @@ DIALECTS = VECTORS.parent / "dialects"
 
 _ESCAPE = re.compile(rb"\\(?:\\|x([0-9a-fA-F]{2}))")
 _COLUMNS = {"form", "message", "meaning", "fields", "topic", "filter", "payload", "retain", "padding"}
+_COLUMNS |= {"code", "accepted", "qos", "dup"}
 _KEYS = {"what", "hex", "pad", *_COLUMNS, "error", "error_offset"}
 
 
@@ -38,6 +39,10 @@ class Vector:
     filter: bytes | None
     payload: bytes | None
     retain: bool | None
+    code: int | None
+    accepted: bool | None
+    qos: int | None
+    dup: bool | None
     padding: int
     error: str | None
     error_offset: int | None
@@ -83,6 +88,10 @@ def _vector(dialect: str, entry: dict[str, Any]) -> Vector:
         filter=_text(entry.get("filter")),
         payload=_text(entry.get("payload")),
         retain=entry.get("retain"),
+        code=entry.get("code"),
+        accepted=entry.get("accepted"),
+        qos=entry.get("qos"),
+        dup=entry.get("dup"),
         padding=entry.get("padding", 0),
         error=entry.get("error"),
         error_offset=entry.get("error_offset"),
