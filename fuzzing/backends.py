@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from fuzzing.datagrams import batch_of
-from fuzzing.outcome import Answer, Failure, Item, Outcome, outcome_of
+from fuzzing.outcome import CODES, Answer, Failure, Item, Outcome, full_outcome, outcome_of
+from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.json_lines import JsonLines
 from pcap_tools.columnar.raw_fields import RawResult, decode_fields
 from pcap_tools.dialect import Dialect
@@ -61,11 +62,12 @@ def one_by_one(decode: Callable[[list[Item]], Sequence[Answer]], items: list[Ite
 
 
 class Columnar:
-    """The lines that ``topicshark decode --format jsonl`` prints: plans and walk, columns and fields."""
+    """The lines that ``topicshark decode --format jsonl`` prints: plans and walk, columns and fields; and the columns
+    of codes and flags, which these lines do not have."""
 
     def __init__(self, dialects: Mapping[str, Dialect]) -> None:
         self._dialects = dialects
-        self._decoders: dict[str, JsonLines] = {}
+        self._decoders: dict[str, tuple[JsonLines, Decoder]] = {}
 
     def takes(self, item: Item) -> bool:
         return True
@@ -75,12 +77,15 @@ class Columnar:
 
     def _lines(self, name: str, items: list[Item]) -> list[Answer]:
         if name not in self._decoders:
-            self._decoders[name] = JsonLines([self._dialects[name]])
-        lines = self._decoders[name].lines(batch_of(items)).to_pylist()
-        return [_from_json(row) for row in json.loads(f"[{','.join(lines)}]")]
+            dialects = [self._dialects[name]]
+            self._decoders[name] = JsonLines(dialects), Decoder(dialects, columns=CODES)
+        (lines, codes), batch = self._decoders[name], batch_of(items)
+        rows = json.loads(f"[{','.join(lines.lines(batch).to_pylist())}]")
+        more = codes.decode(batch).to_pylist()
+        return [_from_json(row)._replace(**few) for row, few in zip(rows, more, strict=True)]
 
     def expected(self, message: Message, item: Item) -> Outcome:
-        return outcome_of(message)._replace(ranges=None)
+        return full_outcome(message)._replace(ranges=None)
 
 
 def _from_json(row: dict[str, Any]) -> Outcome:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fuzzing.backends import Backend, caught
 from fuzzing.minimise import minimised
-from fuzzing.outcome import Answer, Item, described, differing, outcome_of, vector_text
+from fuzzing.outcome import Answer, Item, described, differing, full_outcome, vector_text
 from pcap_tools.codec import Codec
 from pcap_tools.dialect import Dialect
 from pcap_tools.message import Message
@@ -101,5 +101,5 @@ class Comparison:
             f"#   {self.name} says {described(seen, part)}",
         ]
         if message is not None:
-            lines.append(vector_text(small, outcome_of(message), f"{self.name} differs in {part}"))
+            lines.append(vector_text(small, full_outcome(message), f"{self.name} differs in {part}"))
         return Difference(self.name, part, small, "\n".join(lines))

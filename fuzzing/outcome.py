@@ -32,6 +32,10 @@ class Outcome(NamedTuple):
     error_offset: int | None
     fields: dict[str, Value]
     ranges: dict[str, tuple[int, int]] | None
+    code: int | None = None
+    accepted: bool | None = None
+    qos: int | None = None
+    dup: bool | None = None
 
 
 class Failure(NamedTuple):
@@ -43,8 +47,17 @@ class Failure(NamedTuple):
 Answer = Outcome | Failure
 
 
-def outcome_of(message: Message) -> Outcome:
+# Columns that only the columnar decoder has.
+CODES = ("code", "accepted", "qos", "dup")
+
+
+def full_outcome(message: Message) -> Outcome:
     """All that the codec says."""
+    return outcome_of(message)._replace(**{name: getattr(message, name) for name in CODES})
+
+
+def outcome_of(message: Message) -> Outcome:
+    """All that the codec says, but for `CODES`."""
     return Outcome(
         message.form,
         message.message,
@@ -92,8 +105,8 @@ def vector_text(item: Item, outcome: Outcome, what: str) -> str:
         shown = (f"{name} = {_value(value)}" for name, value in outcome.fields.items())
         lines.append(f"fields = {{ {', '.join(shown)} }}")
     lines += [f"{name} = {_value(text)}" for name, text in texts if text is not None]
-    if outcome.retain is not None:
-        lines.append(f"retain = {'true' if outcome.retain else 'false'}")
+    said = [(name, getattr(outcome, name)) for name in ("retain", *CODES)]
+    lines += [f"{name} = {str(value).lower()}" for name, value in said if value is not None]
     if outcome.padding:
         lines.append(f"padding = {outcome.padding}")
     if outcome.error is not None:

@@ -208,9 +208,22 @@ def _message(draft: _Draft, when: Table, forms: list[str]) -> Table:
     for column in ("topic", "filter", "payload", "retain"):
         if names and rng.random() < 0.3:
             message[column] = rng.choice(names)
+    _codes(draft, message, names)
     if message["means"] == "ack":
         message |= {"acks": "any", "acks_by": rng.choice(("order", "echo", "copy", *names))}
     return message
+
+
+def _codes(draft: _Draft, message: Table, names: list[str]) -> None:
+    """Which numbers are a return code, a QoS, the flag of a resend; and which codes accept."""
+    rng = draft.rng
+    numbers = [name for name in names if draft.fields[name]["kind"] in ("uint", "int", "digits")]
+    for column in ("code", "qos", "dup"):
+        if numbers and rng.random() < 0.3:
+            message[column] = rng.choice(numbers)
+    if "code" in message and rng.random() < 0.6:
+        code = draft.fields[message["code"]]
+        code["accepted"] = rng.choice(list(code.get("values", {"": rng.randrange(2)}).values()))
 
 
 def _forms(draft: _Draft) -> Table:

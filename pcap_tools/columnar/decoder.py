@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .ties import TieColumns
 
 TEXTS = ("topic", "filter", "payload")
-TIES = frozenset({"key", "number", "port"})
+TIES = frozenset({"key", "number", "port", "code", "accepted", "qos", "dup"})
 _ERROR_NAMES = [error.value for error in ERRORS]
 
 

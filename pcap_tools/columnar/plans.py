@@ -91,7 +91,7 @@ def plan_of(form: Form, layout: Layout, first_step: int, step_size: int) -> tupl
     if not _is_usual(layout, tail):
         return {}, []
     guard, valid, looks = Head(), Head(), []
-    offsets = list(_offsets(layout.steps[:tail]))
+    offsets = list(offsets_of(layout.steps[:tail]))
     for index, (step, offset) in enumerate(zip(layout.steps[:tail], offsets, strict=False)):
         settled = _compare(step, offset, guard) or (offset + step.size <= 8 and _compare_allowed(step, offset, valid))
         if step.kind is Kind.MAGIC and not settled:
@@ -164,7 +164,7 @@ def _is_usual(layout: Layout, tail: int) -> bool:
 _NUMERIC = (Kind.UINT, Kind.INT, Kind.BITS, Kind.DIGITS)
 
 
-def _offsets(steps: Iterable[Step]) -> Iterable[int]:
+def offsets_of(steps: Iterable[Step]) -> Iterable[int]:
     """Where each step of a head begins, and where the head ends."""
     offset = 0
     for step in steps:

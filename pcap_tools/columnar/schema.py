@@ -29,15 +29,26 @@ MESSAGES = pa.schema(
     ]
 )
 COLUMNS = tuple(MESSAGES.names)
-# What ties an ACK to its request, the topic's number, the port a subscriber names, the identification of IPv4. All may
-# be null; what they mean: ``pcap_tools.answer_key``.
+# What ties an ACK to its request, the topic's number, the port a subscriber names, the identification of IPv4; return
+# code, whether it accepts, QoS, flag of a resend. All may be null; what they mean: ``pcap_tools.answer_key`` and
+# ``pcap_tools.message``.
 ALL_MESSAGES = pa.schema(
-    [*MESSAGES, ("key", pa.int64()), ("number", pa.int64()), ("port", pa.int32()), ("ip_id", pa.int32())]
+    [
+        *MESSAGES,
+        ("key", pa.int64()),
+        ("number", pa.int64()),
+        ("port", pa.int32()),
+        ("ip_id", pa.int32()),
+        ("code", pa.int64()),
+        ("accepted", pa.bool_()),
+        ("qos", pa.int32()),
+        ("dup", pa.bool_()),
+    ]
 )
 ALL_COLUMNS = tuple(ALL_MESSAGES.names)
 # Of ALL_MESSAGES: raise it with every change of a column, of its type or of what it means. It is in the manifest and in
 # the metadata of each Parquet file. 0 stands for files from before there were versions.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Those of few values: Arrow dictionaries, unless plain types are asked for.
 CODED = {"src": pa.int32(), "dst": pa.int32()} | dict.fromkeys(
     ("capture", "dialect", "form", "message", "meaning", "error"), pa.int16()

@@ -4,8 +4,10 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pcap_tools.columnar.schema import ALL_COLUMNS, COLUMNS, SCHEMA_VERSION
+from pcap_tools.dialect import builtin_names, load_dialect
 from scripts.reference.column_texts import TABLES, TEXTS
 from scripts.reference.markdown import MADE, code, table
+from spark_analysis.checker.needs import needs_of
 from spark_analysis.dataframes import SCHEMAS
 from spark_analysis.schemas import DETAIL
 
@@ -42,10 +44,12 @@ def page() -> str:
 
 def _about_messages() -> str:
     more = [code(name) for name in ALL_COLUMNS if name not in COLUMNS]
+    needs = needs_of(load_dialect(name) for name in builtin_names())
+    needed = [code(name) for name in ALL_COLUMNS if name not in COLUMNS and name in needs]
     return (
-        f"Rules need {', '.join(more[:-1])} and {more[-1]}. The Spark source gives them only if its option `columns` "
-        f"names them.\n\nThis is version {SCHEMA_VERSION} of the columns. The Parquet that `topicshark ingest` writes "
-        "carries the version in each file and in its manifest.\n"
+        f"The Spark source gives {', '.join(more[:-1])} and {more[-1]} only if its option `columns` names them. Rules "
+        f"need {', '.join(needed[:-1])} and {needed[-1]}.\n\nThis is version {SCHEMA_VERSION} of the columns. The "
+        "Parquet that `topicshark ingest` writes carries the version in each file and in its manifest.\n"
     )
 
 

@@ -23,6 +23,7 @@ from .batches import batch_of, datagrams_for, datagrams_of
 NAMES = [*builtin_names(), *own_dialect_names()]
 COUNT = int(os.environ.get("TOPICSHARK_FUZZ", str(2_000 * len(NAMES)))) // len(NAMES)
 BATCH = 2_000
+CODES = ("code", "accepted", "qos", "dup")
 
 
 @pytest.mark.parametrize("vector", load_vectors(), ids=str)
@@ -33,6 +34,8 @@ def test_a_vector_is_decoded_as_it_says(vector: Vector) -> None:
     assert {name: field.value for name, field in result.fields.items()} == vector.fields
     assert result.padding == vector.padding
     assert (result.layout.message if result.layout else None) == vector.message
+    (codes,) = Decoder([dialect], columns=CODES).decode(batch).to_pylist()
+    assert codes == {name: getattr(vector, name) for name in CODES}
     _compare(dialect, [vector.datagram])
 
 

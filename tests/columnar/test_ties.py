@@ -1,4 +1,4 @@
-"""What ties an ACK to its request, the topic's number and the subscriber's port: by hand, then columns against truth.
+"""The columns that rules need besides those of `decode`: by hand, then against the truth of the scalar decoder.
 
 The keys below were worked out from the definition of FNV-1a, by other code than that which is judged.
 """
@@ -23,6 +23,7 @@ from .test_decoder import learned
 
 NAMES = [*builtin_names(), *own_dialect_names()]
 TIES = ["key", "number", "port"]
+ROLES = ["code", "accepted", "qos", "dup"]
 NOTHING_HASHED = 0x4BF29CE484222325
 TEMP_HASHED = 0x7A4CF6EF19D2F987
 
@@ -64,7 +65,66 @@ BY_HAND: list[tuple[str, str, int | None, int | None, int | None]] = [
     ("boxed", "02 05 0174656d70", 0x4277271F6904E7FA, None, None),
 ]
 
+# dialect, datagram, code, accepted, qos, dup
+ROLES_BY_HAND: list[tuple[str, str, int | None, bool | None, int | None, bool | None]] = [
+    ("mqttsn", "03 05 00", 0, True, None, None),  # CONNACK
+    ("mqttsn", "03 05 01", 1, False, None, None),  # congestion
+    ("mqttsn", "01 0005 05 00", 0, True, None, None),  # in the long form
+    ("mqttsn", "08 13 60 0001 0002 02", 2, False, -1, False),  # SUBACK: no such topic
+    ("mqttsn", "08 13 20 0001 0002 00", 0, True, 1, False),
+    ("mqttsn", "07 0b 0005 0102 03", 3, False, None, None),  # REGACK: not supported
+    ("mqttsn", "07 0d 0005 0007 09", 9, False, None, None),  # PUBACK with a code that there is not: an error
+    ("mqttsn", "06 0d 0005 0007", None, None, None, None),  # PUBACK that ends before it
+    ("mqttsn", "09 0c a0 0005 0007 6869", None, None, 1, True),  # PUBLISH that is sent again
+    ("mqttsn", "09 0c 20 0005 0007 6869", None, None, 1, False),
+    ("mqttsn", "09 0c 62 6869 0000 6869", None, None, -1, False),
+    ("mqttsn", "09 0c 40 0005 0007 6869", None, None, 2, False),
+    ("mqttsn", "01 000b 0c 80 0005 0000 6869", None, None, 0, True),
+    ("mqttsn", "09 0c 23 0005 0007 6869", None, None, 1, False),  # with a kind of topic that there is not
+    ("mqttsn", "03 1b 00", 0, True, None, None),  # WILLTOPICRESP
+    ("mqttsn", "03 1d 02", 2, False, None, None),  # WILLMSGRESP
+    ("mqttsn", "04 0e 0007", None, None, None, None),  # PUBCOMP
+    ("rolebyte", "07 0a", 10, True, None, None),
+    ("rolebyte", "07 0b", 11, False, None, None),
+    ("rolebyte", "07", None, None, None, None),
+    ("lengthorcode", "7f 00", 0, True, None, None),
+    ("lengthorcode", "7f 02", 2, False, None, None),
+    ("lengthorcode", "10 03 613d62", None, None, None, None),  # there it is a length
+    ("colon", "02", None, None, None, None),
+    ("answers", "01 ffffffffffffffff 07 00000000", -1, True, 7, False),
+    ("answers", "01 fffffffffffffffe 01 00000000", -2, False, 1, False),
+    ("answers", "01 0000000000000000 02 00000100", 0, False, 100, True),
+    ("answers", "02 05 ff", -1, None, 5, None),
+    ("answers", "02 05", None, None, 5, None),
+    ("answers", "03 80000000 05", None, None, None, True),
+    ("answers", "03 7fffffff", None, None, (1 << 31) - 1, None),
+]
+
 OWN = {
+    "answers": """
+        header = ["type"]
+        fields.type   = { kind = "uint", size = 1 }
+        fields.code   = { kind = "uint", size = 8, accepted = [0xFFFFFFFFFFFFFFF, 18446744073709551615] }
+        fields.status = { kind = "int", size = 1 }
+        fields.qos    = { kind = "uint", size = 1, values = { "100" = 2, "exactly once" = 1 }, open = true }
+        fields.level  = { kind = "uint", size = 4 }
+        fields.dup    = { kind = "uint", size = 4, order = "little" }
+        fields.again  = { kind = "digits", size = 1, coding = "binary" }
+        messages.ACK     = { when = { type = 1 }, layout = ["code", "qos", "dup"], means = "ack", acks = "any" }
+        [messages.STATUS]
+        when = { type = 2 }
+        layout = ["qos", "status"]
+        optional_from = "status"
+        means = "status"
+        code = "status"
+        [messages.PUBLISH]
+        when = { type = 3 }
+        layout = ["level", "again"]
+        optional_from = "again"
+        means = "publish"
+        qos = "level"
+        dup = "again"
+        """,
     "nibbles_of_an_echo": """
         header = ["type", "flag", "mark", "low", "high", "length", "text"]
         fields.type   = { kind = "uint", bits = 4 }
@@ -120,8 +180,13 @@ def truth(dialect: Dialect, payload: bytes, length: int | None = None) -> dict[s
     return dict(zip(TIES, values, strict=True))
 
 
-def columns(dialect: Dialect, batch: Any) -> list[dict[str, int | None]]:
-    decoded = Decoder([dialect], columns=TIES).decode(batch)
+def roles(dialect: Dialect, payload: bytes, length: int | None = None) -> dict[str, int | None]:
+    message = Codec(dialect).decode(payload, length)
+    return {name: getattr(message, name) for name in ROLES}
+
+
+def columns(dialect: Dialect, batch: Any, names: list[str] = TIES) -> list[dict[str, int | None]]:
+    decoded = Decoder([dialect], columns=names).decode(batch)
     decoded.validate(full=True)
     rows: list[dict[str, int | None]] = decoded.to_pylist()
     return rows
@@ -132,6 +197,18 @@ def test_by_hand(name: str, datagram: str, key: int | None, number: int | None, 
     payload, dialect = bytes.fromhex(datagram), dialect_named(name)
     assert truth(dialect, payload) == {"key": key, "number": number, "port": port}
     assert columns(dialect, batch_of([payload])) == [{"key": key, "number": number, "port": port}]
+
+
+@pytest.mark.parametrize(("name", "datagram", "code", "accepted", "qos", "dup"), ROLES_BY_HAND)
+def test_codes_and_flags_by_hand(
+    name: str, datagram: str, code: int | None, accepted: bool | None, qos: int | None, dup: bool | None
+) -> None:
+    payload, dialect = bytes.fromhex(datagram), dialect_named(name)
+    want = {"code": code, "accepted": accepted, "qos": qos, "dup": dup}
+    assert roles(dialect, payload) == want
+    assert columns(dialect, batch_of([payload]), ROLES) == [want]
+    for column in ROLES:
+        assert columns(dialect, batch_of([payload]), [column]) == [{column: want[column]}]
 
 
 @pytest.mark.parametrize(
@@ -156,15 +233,21 @@ def test_fuzz_columns_are_those_of_the_truth(name: str) -> None:
     payloads = [vector.datagram for vector in load_vectors() if vector.dialect == name]
     payloads += datagrams_for(dialect, 1_000, 3)
     batch = batch_of(payloads, missing=[9 * (row % 7 == 6) for row in range(len(payloads))])
-    want = [truth(dialect, datagram.payload, datagram.length) for datagram in datagrams_of(batch)]
+    rows = [(datagram.payload, datagram.length) for datagram in datagrams_of(batch)]
+    want = [truth(dialect, *row) for row in rows]
     assert columns(dialect, batch) == want
+    assert columns(dialect, batch, ROLES) == [roles(dialect, *row) for row in rows]
+    assert columns(dialect, batch, [*TIES, *ROLES]) == [truth(dialect, *row) | roles(dialect, *row) for row in rows]
     said = {column for row in want for column, value in row.items() if value is not None}
     spec = dialect.spec
     asked = (tie_of(dialect), spec.topics.number, spec.broker.subscriber_port)
     assert said == {column for column, there in zip(TIES, asked, strict=True) if there}
 
 
-@pytest.mark.parametrize("wanted", [["key"], ["number", "ip_id"], ["port", "frame"], ["ip_id"]])
+@pytest.mark.parametrize(
+    "wanted",
+    [["key"], ["number", "ip_id"], ["port", "frame"], ["ip_id"], ["code"], ["accepted", "frame"], ["dup", "qos"]],
+)
 def test_a_column_is_the_same_alone(wanted: list[str]) -> None:
     dialect = dialect_of("mqttsn")
     batch = batch_of(list(datagrams_for(dialect, 300, 5)))
@@ -176,7 +259,7 @@ def test_a_column_is_the_same_alone(wanted: list[str]) -> None:
 
 def test_who_asks_for_no_columns_gets_those_of_messages() -> None:
     assert Decoder([dialect_of("mqttsn")], plain=True).schema == MESSAGES
-    assert list(ALL_COLUMNS) == [*COLUMNS, "key", "number", "port", "ip_id"]
+    assert list(ALL_COLUMNS) == [*COLUMNS, "key", "number", "port", "ip_id", *ROLES]
 
 
 def test_several_dialects_and_datagrams_of_none() -> None:

@@ -75,7 +75,7 @@ def expected(capture: str, dialects: list[Dialect] | None = None) -> list[dict[s
     return rows
 
 
-def ties(row: Row, dialects: dict[str, Dialect]) -> dict[str, int | None]:
+def ties(row: Row, dialects: dict[str, Dialect]) -> dict[str, Any]:
     """The columns that `decode` does not have."""
     message, datagram = row.message, row.datagram
     assert message is not None
@@ -85,6 +85,7 @@ def ties(row: Row, dialects: dict[str, Dialect]) -> dict[str, int | None]:
         "number": topic_number(dialect, message),
         "port": subscriber_port(dialect, message),
         "ip_id": datagram.ip_id,
+        **{name: getattr(message, name) for name in ("code", "accepted", "qos", "dup")},
     }
 
 
