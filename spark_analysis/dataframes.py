@@ -102,7 +102,7 @@ def analyse(
 
 def _of_messages(spark: SparkSession, table: DataFrame, options: Options) -> Analysis:
     engine = SparkEngine(spark)
-    sessions, packed = pack_messages(engine, table)
+    sessions, packed = pack_messages(engine, table, options.dialects.wanted)
     return Analysis(spark, sessions, options, lambda: table, {}, [], packed)
 
 

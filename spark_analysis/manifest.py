@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -140,9 +140,9 @@ def file_places(where: str | Path, entry: SourceEntry) -> list[str]:
     return [folder.place(file.name) for file in entry.files]
 
 
-def check_columns(where: str | Path, manifest: Manifest, needed: Sequence[str]) -> None:
+def check_columns(where: str | Path, manifest: Manifest, needs: Callable[[Sequence[str]], Mapping[str, str]]) -> None:
     """Raises `TopicsharkError` if a capture was ingested by a newer topicshark, or by an older one without a column
-    that is needed; says the command that ingests it again.
+    that is needed; says the command that ingests it again. ``needs`` has the columns that dialects need, and why.
     """
     for entry in (entry for entry in manifest.sources.values() if entry.files):
         if entry.schema > SCHEMA_VERSION:
@@ -150,15 +150,15 @@ def check_columns(where: str | Path, manifest: Manifest, needed: Sequence[str]) 
                 f"{where}: {entry.uri} was ingested by a newer topicshark (schema {entry.schema}, this one knows "
                 f"{SCHEMA_VERSION}); use that one, or ingest into a new folder"
             )
-        missing = [] if entry.schema == SCHEMA_VERSION else _missing(where, entry, needed)
+        missing = [] if entry.schema == SCHEMA_VERSION else _missing(where, entry, needs(entry.dialects))
         if missing:
             raise TopicsharkError(
-                f"{where}: {entry.uri} was ingested by an older topicshark, without the columns {', '.join(missing)}; "
-                f"ingest again, with the options of the first time: {_command(where, manifest)}"
+                f"{where}: {entry.uri} was ingested by an older topicshark, without columns that rules need: "
+                f"{'; '.join(missing)}; ingest again, with the options of the first time: {_command(where, manifest)}"
             )
 
 
-def _missing(where: str | Path, entry: SourceEntry, needed: Sequence[str]) -> list[str]:
+def _missing(where: str | Path, entry: SourceEntry, needs: Mapping[str, str]) -> list[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -168,7 +168,7 @@ def _missing(where: str | Path, entry: SourceEntry, needed: Sequence[str]) -> li
             there = pq.read_schema(file).names
     except (OSError, pa.ArrowException) as error:
         raise TopicsharkError(f"{first}: cannot be read: {error}") from error
-    return [name for name in needed if name not in there]
+    return [f"{name} ({why})" for name, why in needs.items() if name not in there]
 
 
 def _command(where: str | Path, manifest: Manifest) -> str:

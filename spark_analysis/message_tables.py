@@ -6,46 +6,51 @@ not depend on how Spark has cut the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from pcap_tools.columnar.schema import ALL_MESSAGES
+from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError
 
 from .checker.events import COLUMNS
+from .checker.needs import needs_of
 from .checker.session_plans import SessionPlan
 from .checker.units import Unit
 from .engines import PACKED_SCHEMA, Packed, SparkEngine, SparkRows, as_batch
 from .packing import pack
 
 BLOCK_FRAMES = 1 << 19
-# Why a column must be there, for those whose need is not plain from their name.
-_NEEDED_BY = {
-    "key": "all rules about ACKs that name what they answer (A-…)",
-    "number": "rules about topic numbers (N-…) and all deliveries of dialects that have them",
-    "port": "deliveries to subscribers that name a port",
-    "ip_id": "rules about doubled datagrams (A-DUPLICATE, D-DUPLICATE)",
-    "copy_of": "all rules: copies that the capture made are not to be judged",
-    "error": "rules about the wire format (W-…)",
-    "error_offset": "rules about the wire format (W-…)",
-}
 
 
-def check_columns(table: DataFrame) -> None:
-    """Raises `TopicsharkError` if the table lacks a column that a rule needs."""
-    missing = [name for name in ("session", *COLUMNS) if name not in table.columns]
+def check_columns(table: DataFrame, dialects: Sequence[Dialect]) -> None:
+    """Raises `TopicsharkError` if the table lacks a column that a rule of these dialects needs."""
+    needs = {"session": "all rules", **needs_of(dialects)}
+    missing = [f"{name} ({why})" for name, why in needs.items() if name not in table.columns]
     if missing:
-        why = [f"{name} ({_NEEDED_BY.get(name, 'all rules')})" for name in missing]
-        raise TopicsharkError(f"the table of messages lacks columns that rules need: {'; '.join(why)}")
+        raise TopicsharkError(f"the table of messages lacks columns that rules need: {'; '.join(missing)}")
 
 
-def pack_messages(engine: SparkEngine, table: DataFrame) -> tuple[list[SessionPlan], Any]:
+def _checked(table: DataFrame, dialects: Sequence[Dialect]) -> DataFrame:
+    """The columns that are read; those that no rule of the table's dialects needs may be absent, and are null."""
+    absent = [name for name in COLUMNS if name not in table.columns]
+    if "dialect" in table.columns and not set(absent).isdisjoint(needs_of(dialects)):
+        names = {row["dialect"] for row in table.select("dialect").distinct().collect()}
+        dialects = [dialect for dialect in dialects if dialect.name in names]
+    check_columns(table, dialects)
+    types = from_arrow_schema(ALL_MESSAGES)
+    nulls = [f.lit(None).cast(types[name].dataType).alias(name) for name in absent]
+    return table.select("session", *(name for name in COLUMNS if name not in absent), *nulls)
+
+
+def pack_messages(engine: SparkEngine, table: DataFrame, dialects: Sequence[Dialect]) -> tuple[list[SessionPlan], Any]:
     """Sessions of the table, and their units as packed rows. Counts the captures, which reads the table once."""
-    check_columns(table)
-    rows = table.select("session", *COLUMNS).withColumn("block", (f.col("frame") / BLOCK_FRAMES).cast("long"))
+    rows = _checked(table, dialects).withColumn("block", (f.col("frame") / BLOCK_FRAMES).cast("long"))
     keys = ("session", "capture", "block")
     blocks = sorted(tuple(row) for row in rows.select(*keys).distinct().collect())
     units: dict[str, list[Unit]] = {}

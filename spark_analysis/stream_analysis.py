@@ -38,6 +38,7 @@ from pcap_tools.errors import TopicsharkError
 
 from .dataframes import EMPTY, SCHEMAS, Analysis, analyse
 from .message_tables import check_columns
+from .planning import wanted_dialects
 from .source_options import ALL_SOURCE_COLUMNS
 from .storage import Folder, open_folder
 
@@ -96,7 +97,7 @@ def follow(
     """
     if not stream.isStreaming:
         raise TopicsharkError("follow takes a streaming DataFrame (spark.readStream); for a table there is analyse")
-    check_columns(stream)
+    check_columns(stream, wanted_dialects(dialects).wanted)
     steps = _Steps(str(folder), int(idle_s * SECOND), tuple(dialects or ()), tuple(brokers), provisional, on_batch)
     return StreamAnalysis(stream, steps)
 
@@ -192,7 +193,9 @@ class _Steps:
         if batch <= state.batch:
             return
         place = self.folder.place(f"{OPEN}/batch={batch}")
-        kept = rows.select(*ALL_SOURCE_COLUMNS).withColumn("key", _key(f.col("session")))
+        kept = rows.select(*(name for name in ALL_SOURCE_COLUMNS if name in rows.columns)).withColumn(
+            "key", _key(f.col("session"))
+        )
         kept.write.mode("overwrite").partitionBy("key").parquet(place)
         state.batch = batch
         spark = rows.sparkSession

@@ -24,10 +24,10 @@ Integers = NDArray[np.int64]
 NOTHING = -(1 << 62)  # a number that is not there
 TO_BROKER, FROM_BROKER, ELSEWHERE = 1, 0, -1
 
-# What is read of a capture for the checker: columns of `messages`.
+# What is read of a capture for the checker: columns of `messages`. Which of them must be there: `needs`.
 COLUMNS = (
     *("capture", "frame", "time_ns", "src", "sport", "dst", "dport", "dialect", "message", "topic", "filter", "retain"),
-    *("payload", "error", "error_offset", "copy_of", "key", "number", "port", "ip_id"),
+    *("payload", "error", "error_offset", "copy_of", "key", "number", "port", "ip_id", "accepted"),
 )
 
 
@@ -58,6 +58,7 @@ class Col(IntEnum):
     ID = 21  # capture and frame as one number: see `datagram_id`
     TOPIC_TEXT = 23  # the topic as it stands in the message
     BESIDE = 22  # of an ACK of the broker: the forward that it stands beside (an ID), -1 for none
+    ACCEPTED = 24  # whether the return code accepts the request: 0, 1, -1 for no code
 
 
 FRAME_BITS = 40
@@ -266,6 +267,7 @@ _MAKERS: dict[Col, Make] = {
     Col.RETAIN: _ints("retain", -1),
     Col.IP_ID: _ints("ip_id", -1),
     Col.BESIDE: _ints("beside", -1),
+    Col.ACCEPTED: _ints("accepted", -1),
 }
 
 

@@ -15,11 +15,12 @@ from functools import cached_property
 from posixpath import basename
 
 from pcap_tools.columnar.sources import is_remote
+from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError, UsageError
 
 from ..captures import find_captures, is_capture_name
 from ..manifest import Manifest, SourceEntry, check_columns, file_places, is_ingested, load_manifest
-from .events import COLUMNS
+from .needs import needs_of
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,14 @@ class IngestedFolder:
         """In the order of the capture."""
         return file_places(self.where, entry)
 
-    def check_columns(self) -> None:
-        """Raises `TopicsharkError` if a capture was ingested before all columns that rules need existed."""
-        check_columns(self.where, self.manifest, COLUMNS)
+    def check_columns(self, dialects: Sequence[Dialect]) -> None:
+        """Raises `TopicsharkError` if a capture was ingested before all columns existed that rules of its dialects
+        need."""
+
+        def needs(names: Sequence[str]) -> dict[str, str]:
+            return needs_of([dialect for dialect in dialects if dialect.name in names])
+
+        check_columns(self.where, self.manifest, needs)
 
 
 @dataclass(frozen=True)

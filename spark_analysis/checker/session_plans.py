@@ -46,7 +46,7 @@ def plan_sources(
         check_merge(sources)
     sessions, failed = plan_sessions(sources.captures, dialects, merge, unit_bytes)
     for folder in sources.folders:
-        folder.check_columns()
+        folder.check_columns(dialects.wanted)
         sessions += [_ingested(folder, name, entries, dialects) for name, entries in folder.sessions.items()]
     for name, count in Counter(session.name for session in sessions).items():
         if count > 1:

@@ -14,7 +14,7 @@ from pcap_tools.columnar.datagrams import DatagramBatch
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.learning import find_dialects
 from pcap_tools.columnar.reading import read_batches, read_file
-from pcap_tools.columnar.schema import CODED
+from pcap_tools.columnar.schema import ALL_MESSAGES, CODED
 from pcap_tools.columnar.state import Split
 from pcap_tools.detect import Routes
 from pcap_tools.errors import TopicsharkError
@@ -110,6 +110,11 @@ def _of_split(
 
 
 def _of_file(path: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Columns that a file lacks are null: `needs` has told that no rule needs them."""
     coded = [name for name in columns if name in CODED]
     with open_input(path) as file:
-        yield from pq.read_table(file, columns=list(columns), read_dictionary=coded).to_batches()
+        parquet = pq.ParquetFile(file, read_dictionary=coded, pre_buffer=True)
+        table = parquet.read([name for name in columns if name in parquet.schema_arrow.names])
+    for name in set(columns).difference(table.column_names):
+        table = table.append_column(name, pa.nulls(len(table), ALL_MESSAGES.field(name).type))
+    yield from table.select(columns).to_batches()

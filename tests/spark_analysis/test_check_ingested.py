@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from typer.testing import CliRunner
 from cli.main import app
 from generators.capture_point import write
 from generators.generate import Order, generate
+from pcap_tools.columnar.schema import SCHEMA_VERSION
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis.check import check
 from spark_analysis.checker.ingested import find_sources
+from spark_analysis.checker.rules import RULES
 from spark_analysis.checker.session_plans import plan_sources
 from spark_analysis.checker.units import read_unit
 from spark_analysis.checker.verdicts import SessionResult
@@ -33,7 +36,7 @@ SMALL_SPLITS = 2_000
 FAULTS = {"forward-missing": 0.1, "forward-altered": 0.1}
 RESENDS = {**FAULTS, "ack-missing": 0.1}
 OWN_DIALECT = str(REPO / "tests" / "dialects" / "keywords.toml")
-NEW_COLUMNS = ["key", "number", "port", "ip_id"]
+NEW_COLUMNS = ["key", "number", "port", "ip_id", "code", "accepted", "qos", "dup"]
 
 
 def make(path: Path, dialect: str = "colon", seed: int = 1, faults: dict[str, float] = FAULTS) -> Path:
@@ -158,14 +161,39 @@ def test_a_dialect_of_the_users_own_is_not_passed_over_in_silence(spark: SparkSe
     assert [told(one) for one in named.sessions] == [told(one) for one in local(capture, dialects=own).sessions]
 
 
+def older(folder: Path, absent: list[str], schema: int) -> None:
+    """Make folders what an older topicshark left: without these columns."""
+    for file in folder.rglob("*.parquet"):
+        pq.write_table(pq.read_table(file, partitioning=None).drop_columns(absent), file)
+    for manifest in folder.rglob("manifest.json"):
+        manifest.write_text(manifest.read_text().replace(f'"schema": {SCHEMA_VERSION}', f'"schema": {schema}'))
+
+
 def test_a_folder_of_before_the_columns_is_to_be_ingested_anew(spark: SparkSession, tmp_path: Path) -> None:
     ingest(spark, [str(make(tmp_path / "run.pcap"))], tmp_path / "old")
-    for file in (tmp_path / "old").rglob("*.parquet"):
-        pq.write_table(pq.read_table(file, partitioning=None).drop_columns(NEW_COLUMNS), file)
-    manifest = tmp_path / "old" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"schema": 1', '"schema": 0'))
-    with pytest.raises(TopicsharkError, match=r"without the columns key, number, port, ip_id; ingest again"):
+    older(tmp_path / "old", NEW_COLUMNS, 0)
+    with pytest.raises(TopicsharkError) as told:
         local(tmp_path / "old")
+    needs = "ip_id (rules about doubled datagrams (A-DUPLICATE, D-DUPLICATE))"
+    assert f"without columns that rules need: {needs}; ingest again" in str(told.value)
+    assert f"topicshark ingest {tmp_path / 'run.pcap'} -o {tmp_path / 'old'}" in str(told.value)
+
+
+def test_a_folder_without_columns_that_no_rule_of_its_dialect_needs_is_judged(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of schema 1. A rule that reads the codes makes them needed, in dialects that have codes."""
+    captures = [make(tmp_path / f"{dialect}.pcap", dialect) for dialect in ("colon", "mqttsn")]
+    for capture in captures:
+        ingest(spark, [str(capture)], tmp_path / "old" / capture.stem)
+    older(tmp_path / "old", ["code", "accepted", "qos", "dup"], 1)
+    for capture in captures:
+        (stored,), (whole,) = local(tmp_path / "old" / capture.stem).sessions, local(capture).sessions
+        assert told(stored) == told(whole)
+    monkeypatch.setitem(RULES, "A-LATE", replace(RULES["A-LATE"], columns=("accepted",)))
+    assert len(local(tmp_path / "old" / "colon").sessions) == 1
+    with pytest.raises(TopicsharkError, match=r"mqttsn.pcap was .* need: accepted \(A-LATE\); ingest again"):
+        local(tmp_path / "old" / "mqttsn")
 
 
 def test_a_file_that_is_gone_is_told(spark: SparkSession, tmp_path: Path) -> None:

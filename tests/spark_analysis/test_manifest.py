@@ -174,17 +174,18 @@ def ingested(folder: Path, schema: int, columns: list[str]) -> Manifest:
 
 def test_an_older_folder_is_read_if_its_columns_suffice(tmp_path: Path) -> None:
     manifest = ingested(tmp_path, SCHEMA_VERSION - 1, ["frame", "topic", "key"])
-    check_columns(tmp_path, manifest, ["frame", "key"])
+    check_columns(tmp_path, manifest, lambda dialects: {"frame": "all rules", "key": "some"})
+    needs = {"frame": "all rules", "key": "some", "ip_id": "doubles", "qos": "D-QOS"}
     with pytest.raises(TopicsharkError) as told:
-        check_columns(tmp_path, manifest, ["frame", "key", "ip_id", "qos"])
-    assert "without the columns ip_id, qos; ingest again" in str(told.value)
+        check_columns(tmp_path, manifest, lambda dialects: needs if dialects == ENTRY.dialects else {})
+    assert "without columns that rules need: ip_id (doubles); qos (D-QOS); ingest again" in str(told.value)
     assert str(told.value).endswith(f"topicshark ingest '/captures/my run.pcap' -o {tmp_path}")
 
 
 def test_a_folder_of_a_newer_topicshark_is_refused(tmp_path: Path) -> None:
     manifest = ingested(tmp_path, SCHEMA_VERSION + 1, ["frame"])
     with pytest.raises(TopicsharkError, match="by a newer topicshark"):
-        check_columns(tmp_path, manifest, ["frame"])
+        check_columns(tmp_path, manifest, lambda dialects: {})
 
 
 def test_an_ingested_folder_is_known_by_its_manifest(tmp_path: Path) -> None:

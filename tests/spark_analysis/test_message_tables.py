@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from generators.capture_point import write
 from generators.generate import Order, generate
+from pcap_tools import load_dialect
 from pcap_tools.errors import TopicsharkError
 from spark_analysis import message_tables, pipeline
 from spark_analysis.checker.events import COLUMNS
+from spark_analysis.checker.needs import needs_of
+from spark_analysis.checker.rules import RULES
 from spark_analysis.dataframes import Analysis, analyse
 from spark_analysis.source_options import ALL_SOURCE_COLUMNS
 
@@ -25,6 +30,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 FAULTS = {"forward-missing": 0.1, "forward-altered": 0.1, "ack-missing": 0.1, "network-loss": 0.05}
 NEEDED = ("session", *COLUMNS)
+OF_SOME = ("key", "number", "port", "accepted")  # of some dialects only
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +140,40 @@ def test_all_missing_columns_are_named(spark: SparkSession, messages: pa.Table) 
     with pytest.raises(TopicsharkError) as told:
         analyse(spark, table)
     for name in COLUMNS:
-        assert (f" {name} (" in str(told.value)) == (name not in ("capture", "frame")), name
+        assert (f" {name} (" in str(told.value)) == (name not in ("capture", "frame", "accepted")), name
+
+
+def test_a_column_that_no_rule_of_the_dialects_needs_may_be_missing(
+    spark: SparkSession, analysed: Callable[[DataFrame], Analysis], captures: list[Path], messages: pa.Table
+) -> None:
+    """ACKs of colon come in order, its topics have no numbers."""
+    rows = messages.filter(pc.equal(messages["dialect"], "colon"))
+    table = spark.createDataFrame(rows.select([name for name in NEEDED if name not in OF_SOME]))
+    expected = local_tables(captures[0])
+    assert tables_of(analysed(table), ("findings", "exchanges")) == {
+        name: expected[name] for name in ("findings", "exchanges")
+    }
+
+
+def test_a_rule_that_reads_codes_needs_them(
+    spark: SparkSession, messages: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a dialect that has codes, and only there."""
+    mqttsn, colon = load_dialect("mqttsn"), load_dialect("colon")
+    assert "accepted" not in needs_of([mqttsn])
+    for name in ("A-LATE", "A-MISSING"):
+        monkeypatch.setitem(RULES, name, replace(RULES[name], columns=("accepted",)))
+    assert needs_of([colon, mqttsn])["accepted"] == "A-LATE, A-MISSING"
+    assert needs_of([load_dialect("mqttsn"), load_dialect("rolebyte")])["accepted"] == "A-LATE, A-MISSING"
+    assert "accepted" not in needs_of([colon])
+    rows = messages.select([name for name in NEEDED if name != "accepted"])
+    in_mqttsn = rows.set_column(rows.schema.get_field_index("dialect"), "dialect", pa.array(["mqttsn"] * len(rows)))
+    with pytest.raises(TopicsharkError, match=r"lacks columns that rules need: accepted \(A-LATE, A-MISSING\)"):
+        analyse(spark, spark.createDataFrame(in_mqttsn))
+
+
+def test_what_rules_say_they_read_is_read() -> None:
+    assert {column for rule in RULES.values() for column in rule.columns} <= set(COLUMNS)
 
 
 def test_an_empty_table(spark: SparkSession, messages: pa.Table) -> None:

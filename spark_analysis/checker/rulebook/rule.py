@@ -36,6 +36,7 @@ class Rule:
     advice    what to do about one
     section   by dialect: where that stands; a dialect that is not there says so in its file alone
     applies   None, or why a dialect cannot break the rule
+    columns   those of code, accepted, qos and dup that it reads; they are to be among `events.COLUMNS`
     """
 
     id: str
@@ -45,6 +46,7 @@ class Rule:
     advice: str
     section: Mapping[str, str] = field(default_factory=dict)
     applies: Fits = always
+    columns: tuple[str, ...] = ()
 
     @property
     def family(self) -> str:
