@@ -97,6 +97,7 @@ ROLES_BY_HAND: list[tuple[str, str, int | None, bool | None, int | None, bool | 
     ("answers", "02 05 ff", -1, None, 5, None),
     ("answers", "02 05", None, None, 5, None),
     ("answers", "03 80000000 05", None, None, None, True),
+    ("answers", "04 ffffffffffffffff", None, None, None, None),  # not an answer
     ("answers", "03 7fffffff", None, None, (1 << 31) - 1, None),
 ]
 
@@ -111,6 +112,7 @@ OWN = {
         fields.dup    = { kind = "uint", size = 4, order = "little" }
         fields.again  = { kind = "digits", size = 1, coding = "binary" }
         messages.ACK     = { when = { type = 1 }, layout = ["code", "qos", "dup"], means = "ack", acks = "any" }
+        messages.TALK    = { when = { type = 4 }, layout = ["code"] }
         [messages.STATUS]
         when = { type = 2 }
         layout = ["qos", "status"]
