@@ -141,12 +141,12 @@ def on_spark(job: Job, captures: list[Path], cores: int) -> list[Measured]:
 
     began = time.perf_counter()
     with open_session(f"local[{cores}]") as spark:
-        run_rows(spark, int, _start_worker, [[number] for number in range(cores)], "start workers")
+        run_rows(spark, int, start_worker, [[number] for number in range(cores)], "start workers")
         job(spark, captures[0])
         start = time.perf_counter() - began
         found = []
         for capture in captures:
-            _forget_index(capture)
+            forget_index(capture)
             began = time.perf_counter()
             rows = job(spark, capture)
             seconds = time.perf_counter() - began
@@ -155,7 +155,7 @@ def on_spark(job: Job, captures: list[Path], cores: int) -> list[Measured]:
     return found
 
 
-def _start_worker(number: int) -> int:
+def start_worker(number: int) -> int:
     """Loads what tasks need, and stays until the other workers have their task too."""
     import spark_analysis.split_decoding  # noqa: F401
 
@@ -163,7 +163,7 @@ def _start_worker(number: int) -> int:
     return number
 
 
-def _forget_index(capture: Path) -> None:
+def forget_index(capture: Path) -> None:
     """So that finding the borders of splits is counted."""
     for index in capture.parent.glob(f"{capture.name}.topicshark-index*"):
         index.unlink()
