@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .kernels import FULL, delta, delta_room, number_codes, pack, plain, text_codes
+from .kernels import FULL, delta, delta_room, mark, number_codes, pack, plain, text_codes
 from .metadata import Encoding, Limits
 from .thrift import varint
 
@@ -80,19 +80,29 @@ def _only(values: NDArray[Any], there: NDArray[np.uint8] | None) -> NDArray[Any]
     return values if there is None else values[there.view(np.bool_)]
 
 
+def _one_value(values: NDArray[Any]) -> bool:
+    """Most columns have one value in a whole batch; to find that out takes a tenth of what codes take."""
+    return bool(values.min() == values.max())
+
+
+def _run(code: int, count: int) -> Values:
+    """The same code so many times."""
+    width = code.bit_length()
+    head = bytes([width]) + varint(count << 1)
+    return Values(Encoding.RLE_DICTIONARY, [head + code.to_bytes((width + 7) // 8, "little")])
+
+
 def _packed_codes(codes: NDArray[np.int32]) -> Values:
     """Codes as one run if they are all the same, else bit by bit."""
-    least, most = int(codes.min()), int(codes.max())
+    most = int(codes.max())
+    if _one_value(codes):
+        return _run(most, len(codes))
     width = most.bit_length()
-    head = bytes([width])
-    if least == most:
-        return Values(
-            Encoding.RLE_DICTIONARY, [head + varint(len(codes) << 1) + most.to_bytes((width + 7) // 8, "little")]
-        )
     groups = (len(codes) + 7) // 8
     out = np.zeros(groups * width // 4 + 2, np.uint32)
     pack(codes, width, out)
-    return Values(Encoding.RLE_DICTIONARY, [head + varint(groups << 1 | 1), out.view(np.uint8)[: groups * width].data])
+    head = bytes([width]) + varint(groups << 1 | 1)
+    return Values(Encoding.RLE_DICTIONARY, [head, out.view(np.uint8)[: groups * width].data])
 
 
 class Deltas:
@@ -146,14 +156,16 @@ class Numbers:
         """As of `Encoder`."""
         if self._too_many:
             return self._deltas.encode(array, there)
-        values = _only(numbers_of(array), there).astype(np.int64)
+        values = _only(numbers_of(array), there)
+        count = len(values)
+        values = (values[:1] if _one_value(values) else values).astype(np.int64)
         codes = np.empty(len(values), np.int32)
         used = number_codes(values, self._seed, self._slots, self._known, self._used, codes)
         if used == FULL:
             self._too_many = True
             return self._deltas.encode(array, there)
         self._used = used
-        return _packed_codes(codes)
+        return _packed_codes(codes) if len(codes) == count else _run(int(codes[0]), count)
 
     def finish(self) -> Finished:
         """As of `Encoder`; the next group begins without codes."""
@@ -244,7 +256,7 @@ class Coded:
     def __init__(self) -> None:
         self._texts = Texts(coded=False, limited=True)
         self._names: pa.Array | None = None
-        self._in_use = np.zeros(0, np.bool_)
+        self._in_use = np.zeros(0, np.uint8)
         self._too_many = False
 
     def encode(self, array: pa.Array, there: NDArray[np.uint8] | None) -> Values:
@@ -253,11 +265,15 @@ class Coded:
         if self._too_many:
             return self._texts.encode(array.dictionary_decode(), there)
         self._names = array.dictionary
-        codes = _only(numbers_of(array.indices), there).astype(np.int32)
+        codes = _only(numbers_of(array.indices), there)
         if len(self._in_use) < len(self._names):
-            self._in_use = np.concatenate([self._in_use, np.zeros(len(self._names), np.bool_)])
-        self._in_use[codes] = True
-        return _packed_codes(codes)
+            self._in_use = np.concatenate([self._in_use, np.zeros(len(self._names), np.uint8)])
+        if _one_value(codes):
+            self._in_use[codes[0]] = 1
+            return _run(int(codes[0]), len(codes))
+        wide = codes.astype(np.int32)
+        mark(wide, self._in_use)
+        return _packed_codes(wide)
 
     def finish(self) -> Finished:
         """As of `Encoder`. The dictionary has names of earlier groups, too; they are not in the limits."""
@@ -265,8 +281,8 @@ class Coded:
         limits = self._texts.finish().limits
         if names is None:
             return Finished(limits=limits)
-        limits = joined(limits, _text_limits(names.filter(pa.array(self._in_use[: len(names)]))))
-        self._in_use[:] = False
+        limits = joined(limits, _text_limits(names.filter(pa.array(self._in_use[: len(names)].view(np.bool_)))))
+        self._in_use[:] = 0
         offsets, text = _text_of(names)
         return Finished(_words(offsets.astype(np.int64), text), limits)
 

@@ -133,6 +133,13 @@ def delta(values: Any, narrow: bool, deltas: Any, words: Any, packed: Any, out: 
 # --- Dictionaries ---------------------------------------------------------------------------------------------------
 
 
+@kernel(_I32, _U8)
+def mark(codes: Any, used: Any) -> None:
+    """Set the flag of each code."""
+    for row in range(codes.size):
+        put(used, i64(item(codes, row)), np.uint8(1))
+
+
 @kernel(_I64, uint64, _I32, _I64, int64, _I32)
 def number_codes(values: Any, seed: Any, slots: Any, known: Any, used: int, codes: Any) -> Any:
     """The place of each value among those `known`, new ones behind the `used`; how many there are then, or FULL."""
