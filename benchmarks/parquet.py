@@ -38,7 +38,7 @@ from pcap_tools.columnar.reading import read_file
 from pcap_tools.columnar.schema import ALL_COLUMNS
 from spark_analysis.capture_parts import Dialects
 from spark_analysis.ingest import ingest
-from spark_analysis.parquet_writer import GROUP_ROWS, MessagesFile
+from spark_analysis.parquet.messages_file import GROUP_ROWS, MessagesFile
 from spark_analysis.spark_session import open_session
 from spark_analysis.split_decoding import SplitDone, SplitJob, decode_split
 from spark_analysis.storage import LocalFile, NewFile

@@ -15,7 +15,7 @@ from pcap_tools.errors import TopicsharkError
 from pcap_tools.escaping import escape_text
 
 from .capture_parts import Dialects
-from .parquet_writer import MessagesFile
+from .parquet.messages_file import MessagesFile
 from .storage import open_folder
 
 

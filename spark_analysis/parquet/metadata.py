@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -9,13 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from .thrift import Value, binary, i32, i64, several, struct
+from .thrift import Value, binary, flag, i32, i64, several, struct
 
 MAGIC = b"PAR1"
 _CREATED_BY = b"topicshark version 1.0.0"  # in the form that readers look for
 _OPTIONAL, _UTF8, _VERSION = 1, 0, 2
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
-_LONGEST_LIMIT = 256  # in bytes; a longer text has no limits in the footer, rather than a part of one
+_LONGEST_LIMIT = 256  # in bytes; of a longer text the footer has a bound
+_SURROGATES, _BEHIND_SURROGATES = 0xD800, 0xE000  # no characters, so UTF-8 has none of them
 _TYPES = {pa.bool_(): 0, pa.int32(): 1, pa.int64(): 2, pa.string(): 6}
 
 
@@ -107,8 +109,6 @@ def _group(rows: int, chunks: Sequence[Chunk]) -> Value:
 
 
 def _chunk(chunk: Chunk) -> Value:
-    least, most = _limits(chunk)
-    statistics = struct((3, i64(chunk.nulls)), (5, most), (6, least))
     begin = chunk.data_at if chunk.dictionary_at is None else chunk.dictionary_at
     about = struct(
         (1, i32(_TYPES[chunk.kind])),
@@ -120,17 +120,45 @@ def _chunk(chunk: Chunk) -> Value:
         (7, i64(chunk.size)),
         (9, i64(chunk.data_at)),
         (11, None if chunk.dictionary_at is None else i64(chunk.dictionary_at)),
-        (12, statistics),
+        (12, statistics(chunk)),
     )
     return struct((2, i64(begin)), (3, about))
 
 
-def _limits(chunk: Chunk) -> tuple[Value | None, Value | None]:
-    """As they are written: numbers in the size of their type, texts as they are."""
+def statistics(chunk: Chunk) -> Value:
+    """Numbers in the size of their type, texts as they are, or by their bounds."""
+    nulls = (3, i64(chunk.nulls))
     if chunk.limits is None:
-        return None, None
-    size = 4 if chunk.kind == pa.int32() else 8
-    least, most = (
-        value if isinstance(value, bytes) else value.to_bytes(size, "little", signed=True) for value in chunk.limits
-    )
-    return (None, None) if max(len(least), len(most)) > _LONGEST_LIMIT else (binary(least), binary(most))
+        return struct(nulls)
+    least, most = chunk.limits
+    if not isinstance(least, bytes):
+        size = 4 if chunk.kind == pa.int32() else 8
+        lower, upper = (binary(value.to_bytes(size, "little", signed=True)) for value in (least, most))
+        return struct(nulls, (5, upper), (6, lower))
+    short_least, short_most = lower_bound(least), upper_bound(most)
+    if short_most is None:
+        return struct(nulls)
+    exact = [(7, flag(short_most == most)), (8, flag(short_least == least))]
+    return struct(nulls, (5, binary(short_most)), (6, binary(short_least)), *exact)
+
+
+def lower_bound(text: bytes) -> bytes:
+    """A short text that is not greater: its beginning."""
+    return text if len(text) <= _LONGEST_LIMIT else _beginning(text).encode()
+
+
+def upper_bound(text: bytes) -> bytes | None:
+    """A short text that is not less: its beginning with the last character replaced by the next one. None if all are
+    the last character of Unicode."""
+    if len(text) <= _LONGEST_LIMIT:
+        return text
+    kept = _beginning(text).rstrip(chr(sys.maxunicode))
+    if not kept:
+        return None
+    following = ord(kept[-1]) + 1
+    return (kept[:-1] + chr(_BEHIND_SURROGATES if following == _SURROGATES else following)).encode()
+
+
+def _beginning(text: bytes) -> str:
+    """Whole characters."""
+    return text[:_LONGEST_LIMIT].decode(errors="ignore")

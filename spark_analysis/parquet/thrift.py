@@ -1,8 +1,8 @@
 """What Parquet says about its pages and chunks, in Thrift's compact protocol.
 
 The structures are those of parquet.thrift (https://github.com/apache/parquet-format); fields are given as (number,
-value) in rising order. A value is an int (`I32`, `I64`), bytes, a list of one kind, or a struct, which is a list of
-such fields.
+value) in rising order. A value is an int (`i32`, `i64`), a flag, bytes, a list of one kind, or a struct, which is a
+list of such fields.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+_TRUE_KIND, _FALSE_KIND = 1, 2
 _I32_KIND, _I64_KIND, _BINARY_KIND, _LIST_KIND, _STRUCT_KIND = 5, 6, 8, 9, 12
 
 
@@ -40,6 +41,11 @@ def i64(value: int) -> Value:
 
 def binary(value: bytes) -> Value:
     return Value(_BINARY_KIND, varint(len(value)) + value)
+
+
+def flag(value: bool) -> Value:
+    """In a struct it is all in its kind."""
+    return Value(_TRUE_KIND if value else _FALSE_KIND, b"")
 
 
 def several(values: Sequence[Value]) -> Value:

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -30,8 +31,10 @@ from pcap_tools.dialect import Dialect, load_dialect
 from pcap_tools.errors import TopicsharkError
 from spark_analysis.ingest import Call, ingest
 from spark_analysis.manifest import load_manifest
+from spark_analysis.parquet import messages_file
+from spark_analysis.parquet.messages_file import MessagesFile
 from spark_analysis.planning import wanted_dialects
-from spark_analysis.storage import open_folder
+from spark_analysis.storage import LocalFile, open_folder
 from spark_analysis.store import Store
 from tests.conftest import REPO, Command
 from tests.waiting import wait_until
@@ -140,6 +143,22 @@ def test_spark_reads_the_folder_as_it_is(spark: SparkSession, captures: Path, tm
     assert frame.columns == [*ALL_COLUMNS, "session"]
     rows = frame.where("session = 'capture-007'").drop("session").orderBy("frame").collect()
     assert [row.asDict() for row in rows] == expected(str(numbered))
+
+
+def test_spark_finds_topics_of_which_the_footer_has_bounds(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark skips row groups by the footer too; of texts above 256 bytes it is told bounds."""
+    monkeypatch.setattr(messages_file, "GROUP_ROWS", 10)
+    topics = [letter + rest * 300 for letter in "abc" for rest in ("x", "ü", "\U0010ffff")]
+    with MessagesFile(LocalFile(str(tmp_path / "long.parquet"))) as file:
+        for topic in topics:
+            file.add(pa.record_batch([list(range(10)), [topic] * 10], ["frame", "topic"]))
+    assert pq.ParquetFile(tmp_path / "long.parquet").metadata.num_row_groups == len(topics)
+    frame = spark.read.parquet(str(tmp_path / "long.parquet"))
+    assert [frame.where(frame.topic == topic).count() for topic in topics] == [10] * len(topics)
+    assert frame.where(frame.topic > topics[-2]).count() == 10
+    assert frame.where(frame.topic < topics[1]).count() == 10
 
 
 def test_dialects_that_are_named_are_believed_on_their_ports(spark: SparkSession, tmp_path: Path) -> None:

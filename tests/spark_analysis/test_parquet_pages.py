@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_analysis import parquet_writer
-from spark_analysis.parquet import encoders
-from spark_analysis.parquet_writer import MessagesFile
+from spark_analysis.parquet import encoders, messages_file, metadata
+from spark_analysis.parquet.messages_file import MessagesFile
 from spark_analysis.storage import LocalFile
 
 WIDE, NARROW = (1 << 63) - 1, (1 << 31) - 1
@@ -106,7 +105,7 @@ def test_too_many_values_for_a_dictionary(tmp_path: Path) -> None:
 
 
 def test_row_groups_begin_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_writer, "GROUP_ROWS", 4)
+    monkeypatch.setattr(messages_file, "GROUP_ROWS", 4)
     times = pa.chunked_array([[5, 4, 9, 8], [1, 2], [3, 3]])
     topics = pa.chunked_array([["a", "b", "a", None], ["c", "a"], ["b", "b"]])
     got = written(tmp_path / "x.parquet", times, topics, names="time_ns topic")
@@ -136,7 +135,7 @@ def test_limits_are_those_of_pyarrows_writer(tmp_path: Path, monkeypatch: pytest
     """Texts by their bytes: an upper-case letter is less than a lower-case one, and "ü" greater than both."""
     monkeypatch.setattr(encoders, "MOST_VALUES", most)
     monkeypatch.setattr(encoders, "_MOST_NAMES", most)
-    monkeypatch.setattr(parquet_writer, "GROUP_ROWS", 6)
+    monkeypatch.setattr(messages_file, "GROUP_ROWS", 6)
     texts = [["b", "Z", None], ["ü", "a\x00", ""], [None, None, None], ["a", "a", "x" * 256], [None] * 3, [None] * 3]
     numbers = [[5, -5, None], [1 << 30, 3, 4], [None] * 3, [7, 8, 9], [None] * 3, [None] * 3]
     topics = pa.chunked_array([pa.array(one, pa.string()) for one in texts])
@@ -150,13 +149,47 @@ def test_limits_are_those_of_pyarrows_writer(tmp_path: Path, monkeypatch: pytest
     assert [one["topic"] for one in found] == [("", "ü"), ("a", "x" * 256), None]
 
 
-def test_a_text_too_long_for_the_footer_has_no_limits(tmp_path: Path) -> None:
-    written(tmp_path / "x.parquet", pa.chunked_array([["a", "x" * 257]]), names="topic")
+LONG = "x" * 300
+NEAR = "x" * 255
+# The greatest text of a row group, and what the footer has in its place: 256 bytes at most, with the last one raised.
+UPPER_BOUNDS = {
+    "one byte": (LONG, NEAR + "y"),
+    "a character that the cut would split": (NEAR + "ü" * 9, "x" * 254 + "y"),
+    "two bytes raised to three": ("x" * 254 + "\u07ff" * 9, "x" * 254 + "\u0800"),
+    "no surrogate": ("x" * 253 + "\ud7ff" * 9, "x" * 253 + "\ue000"),
+    "the last character, which has no next": ("x" * 252 + "\U0010ffff" * 9, "x" * 251 + "y"),
+}
+
+
+@pytest.mark.parametrize(("most", "bound"), UPPER_BOUNDS.values(), ids=UPPER_BOUNDS)
+@pytest.mark.parametrize("name", ["topic", "filter", "src"])
+def test_a_text_too_long_for_the_footer_has_bounds(tmp_path: Path, name: str, most: str, bound: str) -> None:
+    texts = pa.chunked_array([["w" * 300, most]])
+    written(tmp_path / "x.parquet", texts.dictionary_encode() if name == "src" else texts, names=name)
+    assert limits_in(tmp_path / "x.parquet") == [{name: ("w" * 256, bound)}]
+    assert "w" * 256 < "w" * 300 <= most <= bound
+
+
+def test_of_the_last_character_alone_there_is_no_bound(tmp_path: Path) -> None:
+    written(tmp_path / "x.parquet", pa.chunked_array([["a", "\U0010ffff" * 65]]), names="topic")
     assert limits_in(tmp_path / "x.parquet") == [{"topic": None}]
 
 
+def test_the_footer_says_whether_a_limit_is_the_value_itself() -> None:
+    """Fields 7 and 8 of Statistics, true 1 and false 2, in Thrift's compact protocol; pyarrow does not show them."""
+    for least, most, fields in (
+        (b"a", b"b", "36 02 28 01 62 18 01 61 11 11 00"),
+        (b"a", LONG.encode(), f"36 02 28 80 02 {NEAR.encode().hex(' ')} 79 18 01 61 12 11 00"),
+        (b"a" * 300, b"b", f"36 02 28 01 62 18 80 02 {'61 ' * 256} 11 12 00"),
+    ):
+        chunk = metadata.Chunk(
+            "topic", pa.string(), [], metadata.Compression.NONE, 2, 1, 0, 0, None, 4, limits=(least, most)
+        )
+        assert metadata.statistics(chunk).data == bytes.fromhex(fields)
+
+
 def test_times_of_all_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_writer, "GROUP_ROWS", 2)
+    monkeypatch.setattr(messages_file, "GROUP_ROWS", 2)
     with MessagesFile(LocalFile(str(tmp_path / "x.parquet"))) as file:
         for values in ([5, 6], [1, 2], [3, 3]):
             file.add(pa.record_batch([values], ["time_ns"]))

@@ -15,8 +15,8 @@ from pcap_tools.capture import read_datagrams
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.reading import read_file
 from pcap_tools.columnar.schema import ALL_COLUMNS, ALL_MESSAGES, MESSAGES, SCHEMA_VERSION
-from spark_analysis import parquet_writer
-from spark_analysis.parquet_writer import SCHEMA_KEY, MessagesFile
+from spark_analysis.parquet import messages_file
+from spark_analysis.parquet.messages_file import SCHEMA_KEY, MessagesFile
 from spark_analysis.storage import LocalFile
 
 
@@ -37,23 +37,30 @@ def test_rows_keep_their_addresses_while_the_addresses_become_more(tmp_path: Pat
     assert file.rows == len(wanted)
 
 
-def test_a_filter_on_topic_reads_only_the_row_groups_that_can_have_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["topic", "filter", "src"])
+@pytest.mark.parametrize("rest", ["", "/" + "long" * 100], ids=["short", "too long for the footer"])
+def test_a_filter_on_a_text_reads_only_the_row_groups_that_can_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rest: str, name: str
 ) -> None:
-    monkeypatch.setattr(parquet_writer, "GROUP_ROWS", 100)
+    monkeypatch.setattr(messages_file, "GROUP_ROWS", 100)
     target = tmp_path / "out.parquet"
     floors = ["attic", "cellar", "hall", "roof"]
     with MessagesFile(LocalFile(str(target))) as file:
         for floor in floors:
-            topics = [f"{floor}/room{number % 7}" for number in range(100)]
-            file.add(pa.record_batch([list(range(100)), topics], ["frame", "topic"]))
+            texts = [f"{floor}/room{number % 7}{rest}" for number in range(100)]
+            file.add(pa.record_batch([list(range(100)), texts], ["frame", name]))
+    about = pq.ParquetFile(target).metadata
+    limits = [about.row_group(group).column(1).statistics for group in range(about.num_row_groups)]
+    assert [one.has_min_max for one in limits] == [True] * len(floors)
     (fragment,) = ds.dataset(target).get_fragments()
-    assert len(fragment.row_groups) == len(floors)
+    assert len(fragment.split_by_row_group()) == len(floors)
     for place, floor in enumerate(floors):
-        left = fragment.subset(ds.field("topic") == f"{floor}/room3")
+        assert limits[place].min <= f"{floor}/room0{rest}" < f"{floor}/room6{rest}" <= limits[place].max
+        wanted = ds.field(name) == f"{floor}/room3{rest}"
+        (left,) = fragment.split_by_row_group(wanted)
         assert [group.id for group in left.row_groups] == [place]
-        assert left.to_table().num_rows == 100
-    assert fragment.subset(ds.field("topic") == "garden/room1").row_groups == []
+        assert fragment.to_table(filter=wanted)["frame"].to_pylist() == list(range(3, 100, 7))
+    assert fragment.split_by_row_group(ds.field(name) == f"garden/room1{rest}") == []
 
 
 def test_the_version_of_the_columns_is_in_the_file(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from spark_analysis.data_source import TopicsharkSource
 from spark_analysis.dataframes import analyse
 from spark_analysis.ingest import ingest
 from spark_analysis.manifest import file_places, is_ingested, load_manifest
-from spark_analysis.parquet_writer import MessagesFile
+from spark_analysis.parquet.messages_file import MessagesFile
 from spark_analysis.split_decoding import SplitDone, SplitJob, decode_split
 from spark_analysis.storage import RemoteFolder, open_folder, open_input
 from spark_analysis.store import open_store

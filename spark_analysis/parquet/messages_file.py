@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from pcap_tools.columnar.schema import SCHEMA_VERSION
 
-from .parquet.columns import Column
-from .parquet.encoders import joined
-from .parquet.metadata import MAGIC, Chunk, footer
-from .storage import NewFile
+from ..storage import NewFile
+from .columns import Column
+from .encoders import joined
+from .metadata import MAGIC, Chunk, footer
 
 GROUP_ROWS = 1 << 19
 GROUP_BYTES = 128 << 20  # uncompressed
