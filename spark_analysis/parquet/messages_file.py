@@ -1,12 +1,11 @@
-"""Messages to one Parquet file: as fast as can be read back by Spark, DuckDB, pandas and their like.
+"""Messages to one Parquet file.
 
 >>> with MessagesFile(open_folder("s3://bucket/run").new_file("a.parquet")) as file:     # doctest: +SKIP
 ...     file.add(record_batch)
 >>> file.rows, file.bytes, file.times                                                    # doctest: +SKIP
 
-A batch becomes a page of each column at once, while its values are in the processor's cache; only pages wait for their
-row group to be complete. pyarrow's writer takes twice as long: it hashes texts that repeat, has no quick way for
-columns of one value, and looks at all values again for each of encoding, levels and nulls.
+A batch becomes a page of each column at once; only pages wait for their row group to be complete. The footer has the
+least and the greatest value of each column of a row group, except of flags and of `payload`.
 """
 
 from __future__ import annotations
