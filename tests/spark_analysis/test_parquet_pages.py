@@ -149,6 +149,17 @@ def test_limits_are_those_of_pyarrows_writer(tmp_path: Path, monkeypatch: pytest
     assert [one["topic"] for one in found] == [("", "ü"), ("a", "x" * 256), None]
 
 
+def test_a_batch_of_one_value_counts_for_the_limits(tmp_path: Path) -> None:
+    texts = pa.chunked_array([["b", "c"], ["z", None, "z"], ["a", "a"], ["b", "c"]])
+    names = pa.chunked_array(texts.dictionary_encode().unify_dictionaries().chunks)
+    lengths = pa.chunked_array([[4, 5], [9, None, 9], [-3, -3], [4, 5]])
+    got = written(tmp_path / "x.parquet", texts, names, lengths, lengths, names="topic src length frame")
+    assert got["src"].to_pylist() == texts.to_pylist()
+    assert got["length"].to_pylist() == lengths.to_pylist()
+    (limits,) = limits_in(tmp_path / "x.parquet")
+    assert limits == {"topic": ("a", "z"), "src": ("a", "z"), "length": (-3, 9), "frame": (-3, 9)}
+
+
 LONG = "x" * 300
 NEAR = "x" * 255
 # The greatest text of a row group, and what the footer has in its place: 256 bytes at most, with the last one raised.
