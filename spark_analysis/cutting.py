@@ -31,6 +31,7 @@ from .packing import narrow, pack, pack_tables, split_rows, together, unpack
 Integers = NDArray[np.int64]
 CHUNK_ROWS = 1 << 17
 EVERYWHERE = -1
+SENT_EVERYWHERE = 100_000  # subscriptions of a session
 _TYPES = {field.name: field.type for field in ALL_MESSAGES}
 
 
@@ -89,6 +90,12 @@ class Cut:
         yield from split_rows(rows, bucket, self.buckets, np.flatnonzero(bucket != EVERYWHERE))
         wild = np.flatnonzero(bucket == EVERYWHERE)
         yield from ((EVERYWHERE, part) for _, part in split_rows(rows, np.zeros(len(rows), np.int64), 1, wild))
+
+    def is_too_many(self, wild: pa.Table) -> bool:
+        """Whether subscriptions with wildcards of a bucket of clients are too many to be sent to all buckets of topics.
+        Then publishes come to them. Where a number must have been created, all topics have all control rows."""
+        by_number = self.facts.policy.dialect.spec.topics.kind == "number"
+        return not by_number and len(wild) > SENT_EVERYWHERE // self.buckets
 
     def packed(self, kind: str, parts: Iterable[tuple[int, pa.Table]]) -> Iterator[Packed]:
         """Packed rows of parts by bucket, as `split_rows` and `by_filter` give them."""

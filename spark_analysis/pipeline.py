@@ -29,7 +29,7 @@ from .ack_timing import TimingSummary
 from .capture_parts import Dialects
 from .checker.broker_activity import EDGES, join_runs, join_units, mend_beside, runs_of
 from .checker.control import CONTROL, control_rows, subscription_rows, subscriptions_of
-from .checker.deliveries import Deliveries
+from .checker.deliveries import DUE, Deliveries, expected_by, published_rows
 from .checker.endpoints import Point, add_pairs, brokers_of, pairs_of
 from .checker.events import Col, Events, events_of, rows_of
 from .checker.evidence import evidence_rows
@@ -50,10 +50,10 @@ from .checker.steps import (
 )
 from .checker.units import Read, Unit, read_head, read_unit
 from .checker.verdicts import verdict_rows
-from .cutting import Cut, UnitCutter, candidates_row, cut_of, with_brokers
+from .cutting import EVERYWHERE, Cut, UnitCutter, candidates_row, cut_of, with_brokers
 from .engines import Engine, Packed
 from .fanout import FanoutSummary
-from .packing import joined, pack, pack_tables, split_rows, unpack, unpack_tables
+from .packing import joined, pack, pack_tables, split_rows, together, unpack, unpack_tables
 from .schemas import DELIVERIES, ENDPOINTS, EXCHANGES, PUBLISHES
 
 Integers = NDArray[np.int64]
@@ -276,10 +276,16 @@ class LargeSessions:
         def fold(given: list[Any], kinds: list[str], count: int, step: Any) -> Any:
             return engine.keep(engine.fold(given, kinds, count, partial(step, options, cuts), "check"))
 
-        matched = fold([*found, survey.control], ["topic", "control"], buckets, _match)
+        control = [survey.control]
+        if survey.joins:
+            published = engine.fold(
+                found, ["topic"], buckets, partial(_spread_publishes, options, cuts, survey.joins), "check"
+            )
+            control.append(fold([*control, published], ["wild", "published"], buckets, _expect_wild))
+        matched = fold([*found, *control], ["topic", "control", "due"], buckets, _match)
         exchanged = fold([*found, matched], ["client", "forwards", "concerned"], buckets, _judge_clients)
-        kinds = ["pending", "control", "requests", "bits", "served"]
-        delivered = fold([survey.control, matched, exchanged], kinds, buckets, _judge_topics)
+        kinds = ["pending", "control", "due", "background", "requests", "bits", "served"]
+        delivered = fold([*control, matched, exchanged], kinds, buckets, _judge_topics)
         places = 1 + max(cut.place for cut in cuts)
         settled = fold([*found, matched, exchanged, delivered], ["candidates"], places, _settle)
         told = [*survey.told, *(endpoints_row(cut.number, cut.facts) for cut in cuts)]
@@ -329,7 +335,7 @@ class LargeSessions:
         step = partial(_survey_bucket, options, self._sessions, cuts)
         kinds = ["changes", "pairs", "edges", "runs", *told]
         control = engine.keep(engine.fold([packed], kinds, _survey_place(options, cuts, len(plans)), step, "look"))
-        rows = engine.collect([control], [*told, "facts", "edges", "runs", "numbers"], "look")
+        rows = engine.collect([control], [*told, "facts", "edges", "runs", "numbers", "joins"], "look")
         found: dict[tuple[int, str], list[bytes]] = {}
         for row in rows:
             found.setdefault((row.bucket, row.kind), []).append(row.data)
@@ -344,7 +350,13 @@ class LargeSessions:
                 facts[at, place] = known.with_activity(activity).with_control(numbered)
         known_cuts = [replace(cut, facts=facts[cut.key]) for cut in cuts if cut.key in facts]
         return Survey(
-            packed, control, facts, known_cuts, [row for row in rows if row.kind in told], _is_right(cuts, facts)
+            packed,
+            control,
+            facts,
+            known_cuts,
+            [row for row in rows if row.kind in told],
+            frozenset(row.bucket for row in rows if row.kind == "joins"),
+            _is_right(cuts, facts),
         )
 
 
@@ -355,6 +367,7 @@ class Survey:
     packed, control   the rows of the units; those that change what is due
     facts, cuts       of the dialects of each session that can be read
     told              what goes to the user as it is
+    joins             buckets of clients with so many wildcards that publishes are sent there, not these to all topics
     is_right          the cuts that the units were read with had all dialects and brokers
     """
 
@@ -363,6 +376,7 @@ class Survey:
     facts: Facts
     cuts: list[Cut]
     told: list[Packed]
+    joins: frozenset[int]
     is_right: bool
 
 
@@ -464,9 +478,13 @@ def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict
     cut = cut_of(cuts, bucket)
     if cut is None:
         return
-    events = cut.events(rows.get("changes", ()))
-    control = control_rows(events)
-    yield from cut.packed("control", cut.by_filter(control, control.column("filter_text")))
+    control = control_rows(cut.events(rows.get("changes", ())))
+    for place, part in cut.by_filter(control, control.column("filter_text")):
+        if place == EVERYWHERE and cut.is_too_many(part):
+            yield Packed(bucket, "wild", pack(part))
+            yield Packed(bucket, "joins", b"")
+        else:
+            yield from cut.packed("control", [(place, part)])
     if needs_control(cut.facts.policy):
         yield Packed(_survey_place(options, cuts, *cut.key), "numbers", pack(control))
     if "subscriptions" in options.tables or options.summaries:
@@ -479,10 +497,45 @@ def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict
             yield Packed(cut.number, _of(cut.facts, "fanout"), summary.packed())
 
 
-def _topic_step(cut: Cut, control: list[bytes], rows: list[bytes]) -> tuple[Events, SessionFacts]:
+def _spread_publishes(
+    options: Options, cuts: Sequence[Cut], joins: Collection[int], bucket: int, rows: dict[str, list[bytes]]
+) -> Iterator[Packed]:
+    """By topic: publishes, for the clients with more wildcards than can be sent to all topics."""
+    cut = cut_of(cuts, bucket)
+    wanted = [one for one in joins if cut is not None and one in cut.topics]
+    if cut is None or not wanted:
+        return
+    published = published_rows(prepare(cut.events(rows["topic"]), cut.facts), cut.facts)
+    data = pack(published.append_column("bucket", pa.array(np.full(len(published), bucket, np.int32))))
+    yield from (Packed(one, "published", data) for one in wanted)
+
+
+def _expect_wild(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
+    """By client: what its subscriptions with wildcards make due, for the topics."""
+    cut = cut_of(cuts, bucket)
+    if cut is None or "wild" not in rows:
+        return
+    subscriptions = subscriptions_of(joined(rows["wild"], CONTROL), cut.facts.policy)
+    for data in rows.get("published", ()):
+        published = unpack(data)
+        if len(published):
+            due = expected_by(subscriptions, published, cut.facts.policy)
+            yield Packed(published.column("bucket")[0].as_py(), "due", pack(due))
+
+
+def _topic_step(cut: Cut, rows: dict[str, list[bytes]], events: list[bytes]) -> tuple[Events, SessionFacts]:
     """What both steps by topic begin with."""
-    facts = cut.facts.with_subscriptions(subscriptions_of(joined(control, CONTROL), cut.facts.policy))
-    return prepare(cut.events(rows), facts), facts
+    policy = cut.facts.policy
+    control = joined(rows.get("control", ()), CONTROL)
+    subscriptions = expecting = subscriptions_of(control, policy)
+    due = joined(rows["due"], DUE) if "due" in rows else None
+    if "background" in rows:
+        subscriptions = subscriptions_of(together([control, joined(rows["background"], CONTROL)], CONTROL), policy)
+    if due is not None:
+        clients = dict(zip(due.column("client").to_pylist(), due.column("client_text").to_pylist(), strict=True))
+        subscriptions = subscriptions.naming(due.column("filter").unique().to_pylist(), clients)
+    facts = cut.facts.with_subscriptions(subscriptions, expecting, due)
+    return prepare(cut.events(events), facts), facts
 
 
 def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
@@ -491,7 +544,7 @@ def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, l
     cut = cut_of(cuts, bucket)
     if cut is None or "topic" not in rows:
         return
-    events, facts = _topic_step(cut, rows.get("control", []), rows["topic"])
+    events, facts = _topic_step(cut, rows, rows["topic"])
     deliveries, served = match_deliveries(events, facts)
     if served is not None:
         data = np.array(sorted(served), np.int64).tobytes()
@@ -535,8 +588,6 @@ def _judge_clients(
 
 def _concerned_rows(cut: Cut, bucket: int, events: Events, deliveries: Deliveries) -> Iterator[Packed]:
     """Clients that got a forward which nothing made due. To explain it all of their filters must be known."""
-    if not cut.facts.policy.filters_name_topics:
-        return  # all are, everywhere
     extra = deliveries.seen[deliveries.answers < 0]
     clients, first = np.unique(events[Col.CLIENT][extra], return_index=True)
     table = pa.table({"client": clients, "topic": np.full(len(clients), bucket - cut.first)})
@@ -547,13 +598,15 @@ def _concerned_rows(cut: Cut, bucket: int, events: Events, deliveries: Deliverie
 def _filters_of_concerned(cut: Cut, events: Events, concerned: pa.Table) -> Iterator[Packed]:
     """The control rows of these clients, as far as the topics do not have them already."""
     control = control_rows(events)
-    known = cut.filter_buckets(control.column("filter_text"))
+    place = cut.filter_buckets(control.column("filter_text"))
+    is_wild = place == EVERYWHERE
+    elsewhere = np.full(len(control), cut.is_too_many(control.filter(pa.array(is_wild))))
     topics, clients = concerned.column("topic").to_numpy(), concerned.column("client").to_numpy()
     for topic in np.unique(topics):
         theirs = np.isin(control.column("client").to_numpy(), clients[topics == topic])
-        rows = control.filter(pa.array(theirs & (known >= 0) & (known != topic)))
+        rows = control.filter(pa.array(theirs & np.where(is_wild, elsewhere, place != topic)))
         if len(rows):
-            yield Packed(cut.first + int(topic), "control", pack(rows))
+            yield Packed(cut.first + int(topic), "background", pack(rows))
 
 
 def _request_rows(cut: Cut, events: Events, requests: pa.Table) -> Iterator[Packed]:
@@ -563,6 +616,8 @@ def _request_rows(cut: Cut, events: Events, requests: pa.Table) -> Iterator[Pack
     subscribes = meaning == SUBSCRIBE
     rows = np.flatnonzero(~subscribes)
     yield from cut.packed("requests", split_rows(requests, cut.topic_buckets(events)[asked], cut.buckets, rows))
+    if events.policy.dialect.spec.broker.retained == "none":
+        return  # nothing is due to subscriptions
     subscribed = pa.array(np.flatnonzero(subscribes))
     filters = events.table.column("filter").take(pa.array(asked)).take(subscribed)
     yield from cut.packed("requests", cut.by_filter(requests.take(subscribed), filters))
@@ -573,7 +628,7 @@ def _judge_topics(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict
     cut = cut_of(cuts, bucket)
     if cut is None or "pending" not in rows:
         return
-    events, facts = _topic_step(cut, rows.get("control", []), rows["pending"])
+    events, facts = _topic_step(cut, rows, rows["pending"])
     deliveries, served = match_deliveries(events, facts)
     if served is not None:
         served = frozenset(int(key) for data in rows.get("served", ()) for key in np.frombuffer(data, np.int64))

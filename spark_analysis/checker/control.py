@@ -7,8 +7,9 @@ What is known of the whole session (`subscriptions_of`, `bindings_of`, `connecte
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -130,6 +131,18 @@ class Subscriptions:
     by_filter: Integers  # offsets into subscribers
     first: Integers
     changes: Integers  # (TIME, LEAST, MOST, ID, ENDED), sorted by time within a subscriber
+    others: Mapping[int, str] = field(default_factory=dict)  # clients that are named elsewhere
+
+    @cached_property
+    def clients(self) -> dict[int, str]:
+        """Texts of all clients."""
+        return {**self.others, **dict(zip(self.subscribers[1].tolist(), self.texts, strict=True))}
+
+    def naming(self, filters: Iterable[str], clients: Mapping[int, str]) -> Subscriptions:
+        """The same, with filters and clients of which only the names are known."""
+        more = tuple(sorted(set(filters) - set(self.filters)))
+        by_filter = np.append(self.by_filter, np.full(len(more), self.by_filter[-1]))
+        return replace(self, filters=(*self.filters, *more), by_filter=by_filter, others=clients)
 
 
 def no_subscriptions() -> Subscriptions:

@@ -15,20 +15,28 @@ from numpy.typing import NDArray
 
 from pcap_tools.topic_match import matches, wild_flags
 
+from .control import Subscriptions
 from .events import FROM_BROKER, TO_BROKER, Col, Events
 from .exchanges import Forwards
 from .facts import SessionFacts
-from .kernels.expecting import CLIENT, EXPECTED, FILTER, LEAST, MOST, PUBLISH, expect
+from .kernels.expecting import CLIENT, EXPECTED, FILTER, LEAST, MOST, PUBLISH, SINCE, expect
 from .kernels.grouping import distinct, order_by_key
 from .kernels.hashing import mix
 from .kernels.matching import match
-from .policy import SECOND, SUBSCRIBE
+from .policy import SECOND, SUBSCRIBE, Policy
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Matching = tuple[Integers, NDArray[np.int32]]  # see `topic_match.matches`
 HORIZON_NS = 30 * SECOND  # a forward later than that is none of this publish's
 DOUBLE_NS = SECOND // 2  # the network's copy of a datagram comes within this time
 AT_ONCE_NS = SECOND  # within which a retained message follows its subscription
+# What is due for subscriptions that are matched elsewhere: see `expected_by`.
+DUE = pa.schema(
+    [(name, pa.int64()) for name in ("publish", "client", "least", "most", "since")]
+    + [("filter", pa.string()), ("client_text", pa.string())]
+)
+PUBLISHED = pa.schema([(name, pa.int64()) for name in ("id", "time", "broker")] + [("topic", pa.string())])
 RETAINED = pa.schema(
     [(name, pa.int64()) for name in ("name", "topic", "payload", "time", "id", "broker")] + [("text", pa.string())]
 )
@@ -164,7 +172,7 @@ def deliver(events: Events, facts: SessionFacts, publishes: Publishes | None = N
     number = {one: at for at, one in enumerate(names)}
     texts = list(names.values())
     matching = matches(texts, facts.subscriptions.filters, policy.dialect.spec.topics)
-    due = _due(events, facts, plain, number, matching)
+    due = _due(events, facts, plain, publishes, matching)
     wanted, which = _retained_due(events, facts, kept, asking)
     due = np.concatenate([due, wanted], axis=1)
     retained = np.concatenate([np.full(due.shape[1] - len(which), -1, np.int64), which])
@@ -219,20 +227,74 @@ def _wild(names: dict[int, str], facts: SessionFacts) -> Integers:
     return np.array([one for one, wild in zip(names, flags, strict=True) if wild], np.int64)
 
 
-def _due(
-    events: Events,
-    facts: SessionFacts,
-    rows: Integers,
-    number: dict[int, int],
-    matching: tuple[Integers, NDArray[np.int32]],
-) -> Integers:
-    subscriptions = facts.subscriptions
-    if not len(rows) or not subscriptions.filters:
-        return np.zeros((EXPECTED, 0), np.int64)
+def _due(events: Events, facts: SessionFacts, rows: Integers, publishes: Publishes, matching: Matching) -> Integers:
+    expecting = facts.expecting
+    if expecting is not facts.subscriptions:
+        matching = matches(list(publishes.names.values()), expecting.filters, facts.policy.dialect.spec.topics)
+    number = {one: at for at, one in enumerate(publishes.names)}
     names = events[Col.NAME][rows]
     first, where = distinct(names)
     topic = np.array([number[int(one)] for one in names[first]], np.int64)[where]
     time, broker = (np.ascontiguousarray(events[column][rows]) for column in (Col.TIME, Col.BROKER))
+    due = _expect(rows, time, broker, topic, matching, expecting)
+    if expecting is facts.subscriptions and facts.due is None:
+        return due
+    return _with_given(events, facts, due)
+
+
+def _with_given(events: Events, facts: SessionFacts, due: Integers) -> Integers:
+    """What subscriptions here make due, and what others do, in the order in which all of them together would."""
+    filters = {text: at for at, text in enumerate(facts.subscriptions.filters)}
+    due[FILTER] = np.array([filters[text] for text in facts.expecting.filters], np.int64)[due[FILTER]]
+    if facts.due is not None:
+        given = facts.due.filter(pa.array(events.rows_of(facts.due.column("publish").to_numpy()) >= 0))
+        numbers = [given.column(name).to_numpy() for name in ("client", "least", "most")]
+        texts = np.array([filters[text] for text in given.column("filter").to_pylist()], np.int64)
+        publish = events.rows_of(given.column("publish").to_numpy())
+        due = np.concatenate([due, np.stack([publish, *numbers, texts, given.column("since").to_numpy()])], axis=1)
+    rank = np.argsort(np.argsort(np.array(facts.subscriptions.filters, np.object_), kind="stable"))
+    order = np.lexsort((due[CLIENT], rank[due[FILTER]], due[PUBLISH]))
+    return np.ascontiguousarray(due[:, order])
+
+
+def published_rows(events: Events, facts: SessionFacts) -> pa.Table:
+    """``PUBLISHED`` of the events: what subscriptions are matched with elsewhere."""
+    publishes = find_publishes(events, facts)
+    rows, name = publishes.plain, events[Col.NAME]
+    words = list(publishes.names.values())
+    place = {one: at for at, one in enumerate(publishes.names)}
+    first, where = distinct(name[rows])
+    codes = np.array([place[int(one)] for one in name[rows][first]], np.int32)[where]
+    topics = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(words, pa.string()))
+    columns = [pa.array(events[column][rows]) for column in (Col.ID, Col.TIME, Col.BROKER)]
+    return pa.table([*columns, topics], PUBLISHED.names)
+
+
+def expected_by(subscriptions: Subscriptions, published: pa.Table, policy: Policy) -> pa.Table:
+    """``DUE``: what these subscriptions make due, of rows of ``PUBLISHED``."""
+    topics = published.column("topic").combine_chunks()
+    matching = matches(topics.dictionary.to_pylist(), subscriptions.filters, policy.dialect.spec.topics)
+    ids, time, broker = (published.column(name).to_numpy().copy() for name in PUBLISHED.names[:3])
+    due = _expect(ids, time, broker, topics.indices.to_numpy().astype(np.int64), matching, subscriptions)
+    filters = pa.array(subscriptions.filters, pa.string()).take(pa.array(due[FILTER]))
+    clients = subscriptions.clients
+    found, where = np.unique(due[CLIENT], return_inverse=True)
+    texts = pa.array([clients[int(one)] for one in found], pa.string()).take(pa.array(where))
+    numbers = [pa.array(due[row]) for row in (PUBLISH, CLIENT, LEAST, MOST, SINCE)]
+    return pa.table([*numbers, filters, texts], schema=DUE)
+
+
+def _expect(
+    rows: Integers,
+    time: Integers,
+    broker: Integers,
+    topic: Integers,
+    matching: Matching,
+    subscriptions: Subscriptions,
+) -> Integers:
+    """One column for each expectation: see `Deliveries`."""
+    if not len(rows) or not subscriptions.filters:
+        return np.zeros((EXPECTED, 0), np.int64)
     tables = subscriptions.by_filter, subscriptions.subscribers, subscriptions.first, subscriptions.changes
     out = np.empty((EXPECTED, 4 * len(rows) + 16), np.int64)
     count = expect(rows, time, broker, topic, *matching, *tables, out, out.shape[1])

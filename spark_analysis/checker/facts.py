@@ -29,6 +29,8 @@ class SessionFacts:
     activity       of its brokers
     bindings, connected   of dialects with topic numbers, and with sessions
     subscriptions  of the filters that a step needs; see `with_subscriptions`
+    expecting      those of them that make publishes due here
+    due            what is due for others: `deliveries.DUE`
     """
 
     session: str
@@ -45,6 +47,8 @@ class SessionFacts:
     bindings: Bindings = field(default_factory=no_bindings)
     connected: Connected = field(default_factory=dict)
     subscriptions: Subscriptions = field(default_factory=no_subscriptions)
+    expecting: Subscriptions = field(default_factory=no_subscriptions)
+    due: pa.Table | None = None
 
     def with_activity(self, activity: Activity) -> SessionFacts:
         return replace(self, activity=activity)
@@ -55,8 +59,10 @@ class SessionFacts:
             return self
         return replace(self, bindings=bindings_of(control, self.policy), connected=connected_of(control, self.policy))
 
-    def with_subscriptions(self, subscriptions: Subscriptions) -> SessionFacts:
-        return replace(self, subscriptions=subscriptions)
+    def with_subscriptions(
+        self, subscriptions: Subscriptions, expecting: Subscriptions | None = None, due: pa.Table | None = None
+    ) -> SessionFacts:
+        return replace(self, subscriptions=subscriptions, expecting=expecting or subscriptions, due=due)
 
 
 def needs_control(policy: Policy) -> bool:

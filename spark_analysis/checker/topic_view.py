@@ -90,8 +90,7 @@ class TopicView:
     @cached_property
     def subscribers(self) -> dict[int, str]:
         """Clients that subscribed, as text."""
-        table = self.facts.subscriptions
-        return dict(zip(as_list(table.subscribers[1]), table.texts, strict=True))
+        return self.facts.subscriptions.clients
 
     def who(self, client: int) -> str:
         return self.subscribers.get(client, "a client")
