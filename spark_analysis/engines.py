@@ -159,7 +159,7 @@ class SparkEngine:
     def keep(self, rows: SparkRows) -> SparkRows:
         from pyspark import StorageLevel
 
-        self._kept.append(rows.frame.persist(StorageLevel.MEMORY_AND_DISK))
+        self._kept.append(rows.frame.persist(StorageLevel.DISK_ONLY))
         return SparkRows(self._kept[-1], rows.partitions)
 
     def collect(self, rows: Sequence[SparkRows], kinds: Sequence[str], label: str) -> list[Packed]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..schemas import SUBSCRIPTIONS
 from .events import FROM_BROKER, NOTHING, TO_BROKER, Col, Events, capture_and_frame, endpoint_text
 from .kernels.answering import first_answers
+from .kernels.expecting import Lists
 from .kernels.hashing import hash_of, mix
 from .kernels.subscribing import CHANGE_ENDED, CHANGE_ID, CHANGE_MOST, CHANGE_TIME, CHANGED, follow_subscriptions
 from .policy import ACK, CREATE, SUBSCRIBE, UNSUBSCRIBE, Policy
@@ -128,7 +129,6 @@ class Subscriptions:
     filters: tuple[str, ...]
     subscribers: Integers  # (3, n)
     texts: tuple[str, ...]  # the client of each
-    by_filter: Integers  # offsets into subscribers
     first: Integers
     changes: Integers  # (TIME, LEAST, MOST, ID, ENDED), sorted by time within a subscriber
     others: Mapping[int, str] = field(default_factory=dict)  # clients that are named elsewhere
@@ -138,16 +138,23 @@ class Subscriptions:
         """Texts of all clients."""
         return {**self.others, **dict(zip(self.subscribers[1].tolist(), self.texts, strict=True))}
 
+    @cached_property
+    def lists(self) -> Lists:
+        """Who may be there at a time. A subscriber is, from its first change on; if the last one ends all of its copies
+        for good, until then."""
+        begins, last = self.changes[CHANGE_TIME, self.first[:-1]], self.first[1:] - 1
+        over = self.changes[CHANGE_MOST, last] == 0
+        ends = np.where(over, self.changes[CHANGE_TIME, last], self.changes[CHANGE_TIME].max(initial=0))
+        return Lists.of(self.subscribers[2].copy(), begins, ends, len(self.filters))
+
     def naming(self, filters: Iterable[str], clients: Mapping[int, str]) -> Subscriptions:
         """The same, with filters and clients of which only the names are known."""
         more = tuple(sorted(set(filters) - set(self.filters)))
-        by_filter = np.append(self.by_filter, np.full(len(more), self.by_filter[-1]))
-        return replace(self, filters=(*self.filters, *more), by_filter=by_filter, others=clients)
+        return replace(self, filters=(*self.filters, *more), others=clients)
 
 
 def no_subscriptions() -> Subscriptions:
-    nothing = np.zeros(1, np.int64)
-    return Subscriptions((), np.zeros((3, 0), np.int64), (), nothing, nothing, np.zeros((CHANGED, 0), np.int64))
+    return Subscriptions((), np.zeros((3, 0), np.int64), (), np.zeros(1, np.int64), np.zeros((CHANGED, 0), np.int64))
 
 
 def subscription_rows(subscriptions: Subscriptions, session: str, captures: Sequence[str]) -> pa.Table:
@@ -219,7 +226,6 @@ def subscriptions_of(control: pa.Table, policy: Policy) -> Subscriptions:
         tuple(filters),
         np.ascontiguousarray(np.stack([broker[first], client[first], which[first]])),
         tuple(ends),
-        np.searchsorted(which[first], np.arange(len(filters) + 1)).astype(np.int64),
         np.searchsorted(owner[by_time], np.arange(len(first) + 1)).astype(np.int64),
         np.ascontiguousarray(out[:, by_time]),
     )

@@ -295,7 +295,9 @@ def _expect(
     """One column for each expectation: see `Deliveries`."""
     if not len(rows) or not subscriptions.filters:
         return np.zeros((EXPECTED, 0), np.int64)
-    tables = subscriptions.by_filter, subscriptions.subscribers, subscriptions.first, subscriptions.changes
+    lists = subscriptions.lists
+    where = lists.listed_from, lists.listed, lists.begin, lists.block_ns, lists.blocks
+    tables = *where, subscriptions.subscribers, subscriptions.first, subscriptions.changes
     out = np.empty((EXPECTED, 4 * len(rows) + 16), np.int64)
     count = expect(rows, time, broker, topic, *matching, *tables, out, out.shape[1])
     if count > out.shape[1]:
