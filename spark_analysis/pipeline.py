@@ -29,7 +29,7 @@ from .ack_timing import TimingSummary
 from .capture_parts import Dialects
 from .checker.broker_activity import EDGES, join_runs, join_units, mend_beside, runs_of
 from .checker.control import CONTROL, control_rows, subscription_rows, subscriptions_of
-from .checker.deliveries import DUE, Deliveries, expected_by, published_rows
+from .checker.deliveries import DUE, Deliveries, clients_of, expected_by, published_rows
 from .checker.endpoints import Point, add_pairs, brokers_of, pairs_of
 from .checker.events import Col, Events, events_of, rows_of
 from .checker.evidence import evidence_rows
@@ -532,8 +532,7 @@ def _topic_step(cut: Cut, rows: dict[str, list[bytes]], events: list[bytes]) -> 
     if "background" in rows:
         subscriptions = subscriptions_of(together([control, joined(rows["background"], CONTROL)], CONTROL), policy)
     if due is not None:
-        clients = dict(zip(due.column("client").to_pylist(), due.column("client_text").to_pylist(), strict=True))
-        subscriptions = subscriptions.naming(due.column("filter").unique().to_pylist(), clients)
+        subscriptions = subscriptions.naming(due.column("filter").unique().to_pylist(), clients_of(due))
     facts = cut.facts.with_subscriptions(subscriptions, expecting, due)
     return prepare(cut.events(events), facts), facts
 

@@ -34,7 +34,7 @@ AT_ONCE_NS = SECOND  # within which a retained message follows its subscription
 # What is due for subscriptions that are matched elsewhere: see `expected_by`.
 DUE = pa.schema(
     [(name, pa.int64()) for name in ("publish", "client", "least", "most", "since")]
-    + [("filter", pa.string()), ("client_text", pa.string())]
+    + [(name, pa.dictionary(pa.int32(), pa.string())) for name in ("filter", "client_text")]
 )
 PUBLISHED = pa.schema([(name, pa.int64()) for name in ("id", "time", "broker")] + [("topic", pa.string())])
 RETAINED = pa.schema(
@@ -249,7 +249,9 @@ def _with_given(events: Events, facts: SessionFacts, due: Integers) -> Integers:
     if facts.due is not None:
         given = facts.due.filter(pa.array(events.rows_of(facts.due.column("publish").to_numpy()) >= 0))
         numbers = [given.column(name).to_numpy() for name in ("client", "least", "most")]
-        texts = np.array([filters[text] for text in given.column("filter").to_pylist()], np.int64)
+        text = given.column("filter").combine_chunks()
+        words = np.array([filters.get(word, -1) for word in text.dictionary.to_pylist()], np.int64)  # -1: of no row
+        texts = words[text.indices.to_numpy()]
         publish = events.rows_of(given.column("publish").to_numpy())
         due = np.concatenate([due, np.stack([publish, *numbers, texts, given.column("since").to_numpy()])], axis=1)
     rank = np.argsort(np.argsort(np.array(facts.subscriptions.filters, np.object_), kind="stable"))
@@ -276,12 +278,20 @@ def expected_by(subscriptions: Subscriptions, published: pa.Table, policy: Polic
     matching = matches(topics.dictionary.to_pylist(), subscriptions.filters, policy.dialect.spec.topics)
     ids, time, broker = (published.column(name).to_numpy().copy() for name in PUBLISHED.names[:3])
     due = _expect(ids, time, broker, topics.indices.to_numpy().astype(np.int64), matching, subscriptions)
-    filters = pa.array(subscriptions.filters, pa.string()).take(pa.array(due[FILTER]))
     clients = subscriptions.clients
     found, where = np.unique(due[CLIENT], return_inverse=True)
-    texts = pa.array([clients[int(one)] for one in found], pa.string()).take(pa.array(where))
-    numbers = [pa.array(due[row]) for row in (PUBLISH, CLIENT, LEAST, MOST, SINCE)]
-    return pa.table([*numbers, filters, texts], schema=DUE)
+    texts = (due[FILTER], subscriptions.filters), (where, [clients[int(one)] for one in found])
+    coded = [
+        pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array(words, pa.string())) for codes, words in texts
+    ]
+    return pa.table([*(pa.array(due[row]) for row in (PUBLISH, CLIENT, LEAST, MOST, SINCE)), *coded], schema=DUE)
+
+
+def clients_of(due: pa.Table) -> dict[int, str]:
+    """The clients of rows of ``DUE``, as text."""
+    clients, first = np.unique(due.column("client").to_numpy(), return_index=True)
+    texts = due.column("client_text").take(pa.array(first)).cast(pa.string()).to_pylist()
+    return dict(zip(clients.tolist(), texts, strict=True))
 
 
 def _expect(
