@@ -86,7 +86,7 @@ DETAIL = pa.struct(
 )
 
 # One row per place where a rule is broken (``state`` fail), or where the capture cannot tell (inconclusive), with the
-# ``reason``. ``cause``: the finding that it follows from. ``id`` is the same whenever the same finding is made.
+# ``reason``. ``cause``: the id of the finding that it follows from. ``id`` is the same whenever the finding is made.
 FINDINGS = pa.schema(
     [
         ("session", pa.string()),

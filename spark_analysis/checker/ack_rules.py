@@ -126,7 +126,7 @@ class AckRules:
         for first, after in zip(as_list(acked[late]), as_list(since_first[late]), strict=True):
             detail = {"message": self.view.name(first), "after_ns": after, "limit_ns": self.view.resend_ns}
             related = self._ids(first, *as_list(self.view.sends(first)))
-            self.candidates.add("A-LATE", int(asked.ack[first]), detail, related)
+            self.candidates.add("A-LATE", int(asked.ack[first]), detail, related, key=related[0])
 
     def _acks(self) -> Integers:
         message, side = self.events[Col.MESSAGE], self.events[Col.SIDE]
@@ -278,9 +278,9 @@ def misdirected(rows: pa.Table, facts: SessionFacts) -> Misdirected:
         requests.add(other["group"])
         detail = {"message": facts.policy.messages[other["message"]], "other": other["client_text"]}
         found.append(
-            {"rule": "A-MISDIRECTED", "sure": True, "unless": CUT | CAPTURE_LOST, "key": 0, "id": row["id"]}
-            | {"time": row["time"], "related": [other["id"]], "client": row["client_text"], "topic": row["topic"]}
-            | {"detail": detail}
+            {"rule": "A-MISDIRECTED", "sure": True, "unless": CUT | CAPTURE_LOST, "key": other["group"]}
+            | {"id": row["id"], "time": row["time"], "related": [other["id"]], "detail": detail}
+            | {"client": row["client_text"], "topic": row["topic"]}
         )
     acks = frozenset(int(one["id"]) for one in found)
     return Misdirected(pa.Table.from_pylist(found, CANDIDATES), acks, frozenset(requests))

@@ -41,10 +41,10 @@ class ClientRules:
                 related += self.candidates.ids([int(asked.ack[first])])
                 self.candidates.add("R-AFTER-ACK", row, detail, related, unless=DOUBLES)
             elif kind == ALTERED:
-                self.candidates.add("R-ALTERED", row, detail, related)
+                self.candidates.add("R-ALTERED", row, detail, related, key=self._awaits(row))
             flags = events[Col.RETAIN][[first, row]]
             if kind in (RESEND, EARLY, ACK_LOST) and flags.min() >= 0 and flags[0] != flags[1]:
-                self.candidates.add("R-ALTERED-RETAIN", row, detail, self.candidates.ids([first]))
+                self.candidates.add("R-ALTERED-RETAIN", row, detail, related, key=self._awaits(row))
 
     def _of_clients(self) -> None:
         told, events, time = self.told, self.events, self.events[Col.TIME]
@@ -61,6 +61,16 @@ class ClientRules:
         self.candidates.check("A-ACK-OF-ACK", np.flatnonzero(told.role == REPLY))
         for row in as_list(acks[speaker[acks] != 1]):
             self._stray_of_client(row)
+
+    def _awaits(self, row: int) -> int:
+        """The id of the request that is sent again here because its ACK has not come in time; 0: not for that."""
+        asked, time = self.asked, self.events[Col.TIME]
+        if asked.kind[row] not in (RESEND, ALTERED):
+            return 0
+        sends = self.view.sends(int(asked.group[row]))
+        before = int(sends[np.searchsorted(sends, row) - 1])
+        has_waited = 2 * (time[row] - time[before]) >= self.view.resend_ns
+        return int(self.events[Col.ID][sends[0]]) if has_waited else 0
 
     def _may_answer_again(self, row: int) -> bool:
         """Whether something to be acknowledged came just before: the network may have doubled it behind the capture."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..schemas import DETAIL, FINDINGS
+from .causes import Causes
 from .events import Col, Events, capture_and_frame
 from .evidence import CAPTURE_LOST, CUT, reason_of
 from .facts import SessionFacts
@@ -27,7 +28,8 @@ FAIL, INCONCLUSIVE = "fail", "inconclusive"
 MOST_RELATED = 20
 CANNOT_TELL = "the capture cannot tell"
 
-# ``unless``: bits of evidence that make it inconclusive. ``key``: what else may decide about it, see `Settled`.
+# ``unless``: bits of evidence that make it inconclusive. ``key``: what else may decide about it (see `Settled`); of
+# rules in `causes` the first send of the request that it is about, 0 for none.
 CANDIDATES = pa.schema(
     [
         ("rule", pa.string()),
@@ -123,14 +125,20 @@ class Settled:
 
     def rows(self, candidates: pa.Table, facts: SessionFacts) -> pa.Table:
         """``FINDINGS``, in the order of time; what the dialect has switched off is left out."""
-        found = []
+        found: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        causes = Causes()
         for row in candidates.to_pylist():
             if row["rule"] in _OF_ACKS and row["key"] in self.astray:
                 continue
             if level_of(row["rule"], facts.policy.dialect) != "off":
-                found.append(_finding(row, self.reason(row), facts))
-        found.sort(key=lambda one: (one["time_ns"], one["frame"], one["rule"]))
-        return pa.Table.from_pylist(found, FINDINGS)
+                made = _finding(row, self.reason(row), facts)
+                found.append((row, made))
+                if made["state"] == FAIL:
+                    causes.add(row, made["id"])
+        for row, made in found:
+            made["cause"] = causes.of(row)
+        told = sorted((made for _, made in found), key=lambda one: (one["time_ns"], one["frame"], one["rule"]))
+        return pa.Table.from_pylist(told, FINDINGS)
 
     def reason(self, row: Mapping[str, Any]) -> str | None:
         """Why a candidate is inconclusive; None: it is certain."""

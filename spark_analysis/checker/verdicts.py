@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -38,10 +38,18 @@ class Place(NamedTuple):
     frame: int
 
 
+class Cause(NamedTuple):
+    """The finding that another follows from, as reports name it."""
+
+    rule: str
+    capture: str
+    frame: int
+
+
 @dataclass(frozen=True)
 class Finding:
     """One place where a rule is broken (``fail``), or where the capture cannot tell (``inconclusive``), as a row of
-    ``schemas.FINDINGS``."""
+    ``schemas.FINDINGS``. ``cause`` is an id; ``follows_from`` names that finding, if all of the session are known."""
 
     id: str
     rule: str
@@ -56,6 +64,7 @@ class Finding:
     detail: Mapping[str, Any]
     reason: str | None = None
     cause: str | None = None
+    follows_from: Cause | None = None
 
     @property
     def text(self) -> str:
@@ -158,7 +167,10 @@ def _verdict(rule: str, policy: Policy, checked: int, failed: int, inconclusive:
 def findings_of(tables: Iterable[pa.Table], wanted: Iterable[str], limit: int) -> list[Finding]:
     """In the order of frames, failures before doubts; at most ``limit``, of each rule as evenly as can be."""
     chosen = set(wanted)
-    found = [finding_of(row) for table in tables for row in table.to_pylist() if not chosen or row["rule"] in chosen]
+    tables = list(tables)
+    causes = _causes(tables)
+    rows = (row for table in tables for row in table.to_pylist() if not chosen or row["rule"] in chosen)
+    found = [replace(finding_of(row), follows_from=causes.get(row["cause"])) for row in rows]
     found.sort(key=lambda one: (one.verdict != FAIL, one.time_ns, one.frame, one.rule, one.client or ""))
     if len(found) <= limit:
         return found
@@ -169,6 +181,14 @@ def findings_of(tables: Iterable[pa.Table], wanted: Iterable[str], limit: int) -
         places.append(rank[one.rule])
     kept = sorted(range(len(found)), key=lambda at: (places[at], at))[:limit]
     return [found[at] for at in sorted(kept)]
+
+
+def _causes(tables: Iterable[pa.Table]) -> dict[str | None, Cause]:
+    """By id: the findings that others follow from, also those of rules that are not wanted."""
+    columns = [table.select(["id", "rule", "capture", "frame", "cause"]) for table in tables]
+    named = {one for table in columns for one in table.column("cause").to_pylist()} - {None}
+    rows = (row for table in columns for row in table.to_pylist() if row["id"] in named) if named else ()
+    return {row["id"]: Cause(row["rule"], row["capture"], row["frame"]) for row in rows}
 
 
 def finding_of(row: dict[str, Any]) -> Finding:
