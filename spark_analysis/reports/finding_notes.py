@@ -1,4 +1,5 @@
-"""Notes beside a finding's sentence: whom it is about, why it is not certain, which other datagrams belong to it."""
+"""Notes beside a finding's sentence: whom it is about, why it is not certain, which other datagrams belong to it, and
+from which other finding it follows."""
 
 from __future__ import annotations
 
@@ -42,6 +43,14 @@ def related_frames(finding: Finding, most: int = sys.maxsize, with_own: bool = F
         if numbers
     ]
     return "; ".join(parts) + (" …" if len(finding.related) > most else "")
+
+
+def follows(finding: Finding) -> str:
+    """``follows from A-MISSING at frame 360``; nothing for a finding that follows from no other."""
+    cause = finding.follows_from
+    if cause is None:
+        return ""
+    return f"follows from {shown(cause.rule)} at {other_capture(cause.capture, finding)}frame {cause.frame}"
 
 
 def other_capture(capture: str, finding: Finding) -> str:

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ..checker.rules import RULES
 from .as_json import troubles
-from .finding_notes import doubt, related_frames, whose
+from .finding_notes import doubt, follows, related_frames, whose
 from .safe_text import shown
 
 if TYPE_CHECKING:
@@ -98,5 +98,6 @@ def _case(case: Element, rule: RuleVerdict, findings: list[Finding]) -> None:
 
 def _line(finding: Finding) -> str:
     unsure = f" ({doubt(finding)})" if doubt(finding) else ""
+    cause = f"; {follows(finding)}" if finding.follows_from else ""
     where = f"{shown(finding.capture)} {related_frames(finding, with_own=True)}"
-    return f"{finding.verdict} {finding.level}: {where}: {shown(finding.text)}{whose(finding)}{unsure}"
+    return f"{finding.verdict} {finding.level}: {where}: {shown(finding.text)}{whose(finding)}{unsure}{cause}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pcap_tools.html_table import paragraph, table
 
-from .finding_notes import doubt, related_frames
+from .finding_notes import doubt, follows, related_frames
 
 if TYPE_CHECKING:
     from ..checker.verdicts import CheckResult, Finding, SessionResult
@@ -88,7 +88,8 @@ def _session_row(session: SessionResult) -> tuple[object, ...]:
 def _row(finding: Finding) -> tuple[object, ...]:
     place = (basename(finding.capture), str(finding.frame), related_frames(finding, MOST_FRAMES))
     unsure = f" ({doubt(finding)})" if doubt(finding) else ""
-    return (finding.rule, finding.level, finding.verdict, *place, finding.client, finding.topic, finding.text + unsure)
+    said = finding.text + unsure + (f"; {follows(finding)}" if finding.follows_from else "")
+    return (finding.rule, finding.level, finding.verdict, *place, finding.client, finding.topic, said)
 
 
 def _some(names: Sequence[str]) -> str:

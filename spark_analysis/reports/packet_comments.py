@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pcap_tools.escaping import shorten
 
-from .finding_notes import doubt, related_frames
+from .finding_notes import doubt, follows, related_frames
 from .safe_text import shown
 
 if TYPE_CHECKING:
@@ -45,4 +45,6 @@ def comment(finding: Finding) -> str:
     """``topicshark A-MISSING (error): PUBLISH is never acknowledged, ... (related: frames 166, 277)``."""
     unsure = f", {doubt(finding)}" if doubt(finding) else ""
     said = f"topicshark {shown(finding.rule)} ({finding.level}{unsure}): {shorten(shown(finding.text), LONGEST)}"
-    return f"{said} (related: {related_frames(finding)})" if finding.related else said
+    notes = [f"related: {related_frames(finding)}"] if finding.related else []
+    notes += [follows(finding)] if finding.follows_from else []
+    return f"{said} ({'; '.join(notes)})" if notes else said

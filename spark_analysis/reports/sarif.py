@@ -74,13 +74,20 @@ def _result(finding: Finding, session: SessionResult, places: dict[str, int]) ->
         "level": finding.level if is_sure else "none",
         "message": {"text": f"Frame {finding.frame}: {shown(finding.text)}"},
         "locations": [_location(finding.capture, finding.frame)],
-        "relatedLocations": [
-            _location(*place) | {"id": number} for number, place in enumerate(finding.related, start=1)
-        ],
+        "relatedLocations": _related(finding),
         "partialFingerprints": {"topicsharkFinding/v1": finding.id},
         "properties": {name: value for name, value in about.items() if value is not None}
         | {"frame": finding.frame, "timeNs": str(finding.time_ns), "detail": dict(finding.detail)},
     }
+
+
+def _related(finding: Finding) -> list[dict[str, Any]]:
+    """Its other datagrams, and with a message the finding that it follows from."""
+    places = [_location(*place) for place in finding.related]
+    if finding.follows_from:
+        rule, capture, frame = finding.follows_from
+        places.append(_location(capture, frame) | {"message": {"text": f"follows from {rule} at frame {frame}"}})
+    return [place | {"id": number} for number, place in enumerate(places, start=1)]
 
 
 def _location(capture: str, frame: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .columns import aligned
 from .display_filter import frames_filter, traffic_filter
-from .finding_notes import doubt, related_frames, whose
+from .finding_notes import doubt, follows, related_frames, whose
 from .safe_text import shown
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ def _finding(finding: Finding, session: SessionResult) -> str:
     said = doubt(finding) or ("" if finding.level == "error" else finding.level)
     mark = f" ({said})" if said else ""
     related = f" ({related_frames(finding)})" if finding.related else ""
-    return f"{where}frame {finding.frame}  {shown(finding.rule)}{mark}  {shown(finding.text)}{whose(finding)}{related}"
+    said = f"{shown(finding.text)}{whose(finding)}{related}"
+    cause = f"; {follows(finding)}" if finding.follows_from else ""
+    return f"{where}frame {finding.frame}  {shown(finding.rule)}{mark}  {said}{cause}"
 
 
 def _filters(findings: Sequence[Finding], session: SessionResult) -> Iterator[str]:

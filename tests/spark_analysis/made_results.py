@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_analysis.ack_timing import TimingSummary
-from spark_analysis.checker.verdicts import CheckResult, Finding, Place, RuleVerdict, SessionResult
+from spark_analysis.checker.verdicts import Cause, CheckResult, Finding, Place, RuleVerdict, SessionResult
 from spark_analysis.fanout import FanoutSummary
 from spark_analysis.schemas import DELIVERIES, EXCHANGES, PUBLISHES
 
@@ -73,8 +73,13 @@ def result(*sessions: SessionResult, **more: Any) -> CheckResult:
 
 def hostile_result() -> CheckResult:
     elsewhere = Place(f"/other {HOSTILE}.pcap", 7)
-    texts: dict[str, Any] = {"detail": {"message": HOSTILE, "filter": HOSTILE}, "reason": HOSTILE, "cause": HOSTILE}
+    texts: dict[str, Any] = {
+        "detail": {"message": HOSTILE, "filter": HOSTILE},
+        "reason": HOSTILE,
+        "cause": f"{124:016x}",
+    }
     texts |= {"topic": HOSTILE, "client": HOSTILE, "capture": f"/{HOSTILE}.pcap"}
+    texts["follows_from"] = Cause("D-MISSING", f"/other {HOSTILE}.pcap", 124)
     found = [finding(related=(130, elsewhere), **texts)]
     found.append(finding("D-MISSING", 124, related=(elsewhere,), verdict="inconclusive", **texts))
     named = session(*found, name=HOSTILE, captures=[f"/{HOSTILE}.pcap"], brokers=[HOSTILE])

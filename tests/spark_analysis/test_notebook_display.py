@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_analysis.checker.verdicts import Place
+from spark_analysis.checker.verdicts import Cause, Place
 from spark_analysis.reports.notebook import FindingTable
 from tests.spark_analysis.made_results import HOSTILE, finding, hostile_result, result, session
 
@@ -53,6 +53,11 @@ def test_a_finding_tells_all_that_is_known_of_it() -> None:
         *("topic", "home/x"),
         *("what is wrong", "PUBLISH home/x is never acknowledged"),
     ]
+
+
+def test_a_finding_names_the_one_that_it_follows_from() -> None:
+    cells = shown(finding(follows_from=Cause("A-LATE", "/b/other.pcap", 9))).cells
+    assert cells[-1] == "PUBLISH home/x is never acknowledged; follows from A-LATE at other.pcap frame 9"
 
 
 def test_a_session_begins_with_its_verdict_and_names_the_broken_rules_only() -> None:

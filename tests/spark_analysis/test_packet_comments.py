@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_analysis.checker.verdicts import Finding, Place
+from spark_analysis.checker.verdicts import Cause, Finding, Place
 from spark_analysis.reports.packet_comments import LONGEST, MOST_ON_A_FRAME, packet_comments
 from tests.spark_analysis import made_results
 
@@ -24,6 +24,8 @@ def test_rule_level_sentence_and_related_frames() -> None:
             finding(frame=9, verdict="inconclusive", reason="the capture cannot tell"),
             finding(frame=10, verdict="inconclusive", reason="the network doubles datagrams"),
             finding(frame=11, related=(12, Place("two.pcap", 12), Place("two.pcap", 3))),
+            finding(frame=12, follows_from=Cause("A-LATE", "run.pcap", 9)),
+            finding(frame=13, related=(3,), follows_from=Cause("A-LATE", "two.pcap", 9)),
         ]
     ) == {
         7: ("topicshark A-MISSING (error): PUBLISH is never acknowledged (related: frames 9, 12)",),
@@ -33,6 +35,11 @@ def test_rule_level_sentence_and_related_frames() -> None:
             "topicshark A-MISSING (error, cannot tell: the network doubles datagrams): PUBLISH is never acknowledged",
         ),
         11: ("topicshark A-MISSING (error): PUBLISH is never acknowledged (related: frame 12; two.pcap frames 12, 3)",),
+        12: ("topicshark A-MISSING (error): PUBLISH is never acknowledged (follows from A-LATE at frame 9)",),
+        13: (
+            "topicshark A-MISSING (error): PUBLISH is never acknowledged "
+            "(related: frame 3; follows from A-LATE at two.pcap frame 9)",
+        ),
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spark_analysis.checker.ingested import Sources
-from spark_analysis.checker.verdicts import CheckResult, RuleVerdict
+from spark_analysis.checker.verdicts import Cause, CheckResult, RuleVerdict
 from spark_analysis.planning import wanted_dialects
 from spark_analysis.reports.html.page import html_page
 from spark_analysis.reports.html.sentences import page_sentence, page_verdict, session_sentence
@@ -38,6 +38,14 @@ def page(request: pytest.FixtureRequest, pages: dict[str, str]) -> str:
 
 
 # -- what it says -------------------------------------------------------------------------------------------------
+
+
+def test_a_finding_names_the_one_that_it_follows_from() -> None:
+    found = finding(follows_from=Cause("A-LATE", "/b/other.pcap", 9))
+    text = Markup(page_of_result(result(session(found)))).text
+    assert "client follows from see also" in text
+    assert "A-LATE at other.pcap frame 9 frames 130, 140" in text
+    assert "follows from" not in Markup(page_of_result(result(session(finding())))).text
 
 
 def test_it_begins_with_the_verdict_and_then_what_is_broken(pages: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from spark_analysis.ack_timing import TimingSummary
 from spark_analysis.checker.rules import RULES
-from spark_analysis.checker.verdicts import Place, RuleVerdict, SessionResult
+from spark_analysis.checker.verdicts import Cause, Place, RuleVerdict, SessionResult
 from spark_analysis.fanout import FanoutSummary
 from spark_analysis.reports import fanout, timing
 from spark_analysis.reports.as_json import check_object
@@ -98,6 +98,27 @@ def test_a_capture_of_the_same_name_is_told_apart_by_its_folder() -> None:
     found = finding(capture="/a/run.pcap", related=(Place("/b/run.pcap", 7),))
     lines = list(check_lines(result(session(found, captures=["/a/run.pcap", "/b/run.pcap"]))))
     assert any(line.endswith("(b/run.pcap frame 7)") for line in lines)
+
+
+def test_a_finding_names_the_one_that_it_follows_from() -> None:
+    cause = {"cause": "000000000000007b", "follows_from": Cause("A-MISSING", CAPTURE, 123)}
+    whole = result(session(finding("A-CLIENT-MISSING", 130, **cause)))
+    told = "; follows from A-MISSING at frame 123"
+    assert f"{told}\n" in "\n".join(check_lines(whole)).replace("\n  Wireshark", "\n")
+    assert told in (parsed(junit_text(whole)).findtext(".//system-out") or "")
+    (found,) = sarif_object(whole)["runs"][0]["results"]
+    assert found["properties"]["cause"] == "000000000000007b"
+    *related, place = found["relatedLocations"]
+    assert [one["id"] for one in (*related, place)] == [1, 2, 3]
+    assert place["message"]["text"] == "follows from A-MISSING at frame 123"
+    assert place["logicalLocations"][0]["name"] == "frame 123"
+    assert check_object(whole)["sessions"][0]["findings"][0]["cause"] == "000000000000007b"
+
+
+def test_a_cause_in_another_capture_is_named_with_it() -> None:
+    found = finding(follows_from=Cause("A-LATE", "/b/other.pcap", 7))
+    lines = "\n".join(check_lines(result(session(found, captures=[CAPTURE, "/b/other.pcap"]))))
+    assert "(frames 130, 140); follows from A-LATE at other.pcap frame 7\n" in lines
 
 
 def test_hostile_text_cannot_reach_a_terminal() -> None:

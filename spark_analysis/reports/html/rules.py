@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ...checker.policy import Policy
 from ...checker.rules import RULES, applies
 from ..display_filter import frames_filter, traffic_filter
-from ..finding_notes import doubt, related_frames
+from ..finding_notes import doubt, follows, related_frames
 from .model import Diagram, Filter, RuleSection, Table, short
 from .sentences import UNTESTED, times, worst_first
 
@@ -69,6 +69,7 @@ def _findings(findings: Sequence[Finding], verdict: RuleVerdict, session: Sessio
         "what": [short(one.text) + (f" ({doubt(one)})" if doubt(one) else "") for one in findings],
         "topic": [short(one.topic, 60) for one in findings],
         "client": [short(one.client, 60) for one in findings],
+        "follows from": [follows(one).removeprefix("follows from ") for one in findings],
         "see also": [related_frames(one, _MOST_FRAMES) for one in findings],
     }
     header = tuple(name for name, cells in columns.items() if any(cells))
