@@ -73,7 +73,8 @@ TEXTS = {
     "related": "other datagrams that belong to it, 20 at most",
     "detail": "what the sentence is made of: [its fields](#findings-detail)",
     "reason": "why it is inconclusive; null: it is certain",
-    "cause": "id of the finding that it follows from; null: none is known",
+    "cause": "id of the finding of the same session that it [follows from](../checking.md#what-follows-from-what); "
+    "null: none is certain",
     "verdict": "`pass`, `fail`, `inconclusive`, `not exercised` or `n/a` "
     "([what they mean](../checking.md#how-a-verdict-is-made))",
     "checked": "occasions on which the rule could have been broken",
