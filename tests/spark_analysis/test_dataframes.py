@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 FAULTS = {"forward-missing": 0.1, "forward-altered": 0.1, "ack-missing": 0.1, "network-loss": 0.05}
 # A capture in three units and three buckets.
 UNIT_BYTES, BUCKET_ROWS = 3_000, 60
-COLLECTED_KINDS = {"failed", "endpoints", "edges", "runs"}  # of dialects whose topics have names
+COLLECTED_KINDS = {"failed", "facts", "edges", "runs"}  # of dialects whose topics have names
 
 
 def make(path: Path, dialect: str = "colon", seed: int = 1, rounds: int = 8) -> Path:
