@@ -46,10 +46,10 @@ def numbers(text: str) -> list[int]:
     return [number(part) for part in text.split(",")]
 
 
-def make_capture(folder: Path, dialect: str, packets: int) -> Path:
-    path = folder / f"{dialect}-{packets}.pcap"
+def make_capture(folder: Path, dialect: str, packets: int, scenario: str = "building") -> Path:
+    path = folder / f"{scenario}-{dialect}-{packets}.pcap"
     if not path.exists():
-        order = ["building", "--dialect", dialect, "--packets", str(packets), "-o", str(path)]
+        order = [scenario, "--dialect", dialect, "--packets", str(packets), "-o", str(path)]
         subprocess.run([sys.executable, "-m", "cli.main", "generate", *order], check=True, stdout=subprocess.DEVNULL)
     return path
 

@@ -65,11 +65,11 @@ class LocalRows:
     def __init__(self, rows: Iterable[Packed]) -> None:
         self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed with the last reference
         self._places: list[tuple[int, str, int, int]] = []
-        offset = 0
+        self.size = 0
         for row in rows:
             self._file.write(row.data)
-            self._places.append((row.bucket, row.kind, offset, len(row.data)))
-            offset += len(row.data)
+            self._places.append((row.bucket, row.kind, self.size, len(row.data)))
+            self.size += len(row.data)
 
     def of(self, kinds: Sequence[str], bucket: int | None = None) -> Iterator[Packed]:
         for at, kind, offset, length in self._places:

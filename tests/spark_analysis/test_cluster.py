@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,9 +13,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyspark
 import pytest
 
+from benchmarks.cluster import PATIENCE_S, command_of, offspring, standalone_cluster
 from generators.bulk import write_bulk
 from generators.generate import Order, generate
 from generators.tiling import segment_of
@@ -33,69 +32,16 @@ from .local_tables import TABLES, arrow_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.net, pytest.mark.xdist_group("spark")]
 
-SPARK_CLASS = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
-PATIENCE_S = 200
 wait_long_until = partial(wait_until, patience_s=PATIENCE_S)
 PACKETS = 600_000
 SPLIT_MB = 2
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[tuple[str, list[int]]]:
     """The URL of the master, and the process ids of the workers."""
-    url = f"spark://127.0.0.1:{free_port()}"
-    log = (tmp_path / "cluster.log").open("wb")
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(*arguments: str) -> int:
-        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
-        command = [SPARK_CLASS, *arguments, "--host", "127.0.0.1", "--webui-port", "0"]
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-        started.append(process)
-        return process.pid
-
-    try:
-        start("org.apache.spark.deploy.master.Master", "--port", url.rpartition(":")[2])
-        worker = "org.apache.spark.deploy.worker.Worker"
-        rest = ("--cores", "1", "--memory", "1g")
-        workers = [start(worker, url, *rest, "--work-dir", str(tmp_path / f"work{n}")) for n in range(2)]
-        registered = re.compile(r"Successfully registered with master")
-        said = tmp_path / "cluster.log"
-        wait_long_until(
-            lambda: len(registered.findall(said.read_text(errors="replace"))) == 2, "both workers are registered"
-        )
-        yield url, workers
-    finally:
-        for process in reversed(started):
-            process.terminate()
-        for process in started:
-            process.wait(timeout=PATIENCE_S)
-        log.close()
-
-
-def offspring(process: int) -> Iterator[int]:
-    """All processes that this one started, through others or by itself; of all of its threads."""
-    for thread in Path(f"/proc/{process}/task").glob("*/children"):
-        try:
-            found = [int(child) for child in thread.read_text().split()]
-        except OSError:
-            continue
-        for child in found:
-            yield child
-            yield from offspring(child)
-
-
-def command_of(process: int) -> str:
-    try:
-        return Path(f"/proc/{process}/cmdline").read_text(errors="replace").replace("\0", " ")
-    except OSError:
-        return ""
+    with standalone_cluster(tmp_path) as found:
+        yield found
 
 
 def is_busy(process: int) -> bool:
