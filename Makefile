@@ -57,6 +57,8 @@ bench: $(TESTS) ## benchmarks beside the tools one would use instead (minutes)
 	$(BIN)/python -m benchmarks.parquet
 	$(BIN)/python -m benchmarks.rates
 	$(BIN)/python -m benchmarks.checking
+	$(BIN)/python -m benchmarks.steps
+	$(BIN)/python -m benchmarks.memory
 
 accuracy: $(TESTS) ## what the checker finds of every fault on 20 dialects, and what it says where there are none (15 min)
 	$(BIN)/python -m benchmarks.accuracy
