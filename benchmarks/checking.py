@@ -19,11 +19,11 @@ from typing import Any
 
 from benchmarks.hot_captures import SHAPES, write_capture
 from benchmarks.rates import make_capture, measure, numbers
+from pcap_tools.detect import wanted_dialects
 from spark_analysis.check import judge
 from spark_analysis.checker.ingested import find_sources
 from spark_analysis.engines import SparkEngine
 from spark_analysis.pipeline import Options
-from spark_analysis.planning import wanted_dialects
 from spark_analysis.spark_session import PYTHON_WORK, open_session
 
 TSHARK_PACKETS = 300_000

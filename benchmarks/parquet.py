@@ -37,13 +37,13 @@ from pcap_tools import load_dialect
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.reading import read_file
 from pcap_tools.columnar.schema import ALL_COLUMNS
-from spark_analysis.capture_parts import Dialects
+from pcap_tools.detect import Dialects
 from spark_analysis.ingest import ingest
 from spark_analysis.parquet.messages_file import GROUP_ROWS, MessagesFile
 from spark_analysis.spark_session import open_session
-from spark_analysis.split_decoding import SplitDone, SplitJob, decode_split
 from spark_analysis.storage import LocalFile, NewFile
 from spark_analysis.task_rows import run_rows
+from spark_analysis.unit_writing import UnitFile, Written, write_unit
 
 CORES = 2
 DELTAS = ("frame", "time_ns", "copy_of", "ip_id")
@@ -163,18 +163,18 @@ def one_table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 # --- The whole ingest -----------------------------------------------------------------------------------------------
 
 
-def decode_with(writer: Callable[[NewFile], Any], dialects: Dialects, job: SplitJob) -> SplitDone:
-    """In a task: as `decode_split`, by another writer."""
-    with mock.patch("spark_analysis.split_decoding.MessagesFile", writer):
-        return decode_split(dialects, job)
+def decode_with(writer: Callable[[NewFile], Any], dialects: Dialects, target: UnitFile) -> Written:
+    """In a task: as `write_unit`, by another writer."""
+    with mock.patch("spark_analysis.unit_writing.MessagesFile", writer):
+        return write_unit(dialects, target)
 
 
-def by_pyarrow(settings: Settings) -> Callable[[Dialects, SplitJob], SplitDone]:
+def by_pyarrow(settings: Settings) -> Callable[[Dialects, UnitFile], Written]:
     return partial(decode_with, partial(PyarrowFile, settings=settings))
 
 
 WRITERS = {
-    "ours": decode_split,
+    "ours": write_unit,
     "pyarrow, tuned": by_pyarrow(TUNED),
     "  few statistics": by_pyarrow({**TUNED, "write_statistics": ["frame", "time_ns", "topic", "filter"]}),
     "  no statistics": by_pyarrow({**TUNED, "write_statistics": False}),
@@ -187,7 +187,7 @@ def one_ingest(spark: SparkSession, capture: Path, writer: str) -> tuple[float, 
     forget_index(capture)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=capture.parent))
-        stack.enter_context(mock.patch("spark_analysis.ingest.decode_split", WRITERS[writer]))
+        stack.enter_context(mock.patch("spark_analysis.ingest.write_unit", WRITERS[writer]))
         start = time.perf_counter()
         done = ingest(spark, [str(capture)], Path(folder, "run"))
         seconds = time.perf_counter() - start

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.rates import make_capture, number
+from pcap_tools.detect import wanted_dialects
 from spark_analysis.check import judge
 from spark_analysis.checker.ingested import find_sources
 from spark_analysis.engines import Fold, LocalEngine, LocalRows, Read
 from spark_analysis.pipeline import Options
-from spark_analysis.planning import wanted_dialects
 
 
 class TimedEngine(LocalEngine):

@@ -54,8 +54,8 @@ class Asked:
 def run_check(asked: Asked, rules: tuple[str, ...] = (), most_findings: int = 1_000, summaries: bool = False) -> Any:
     """The result, once what could not be read is told on stderr."""
     spare_pandas()
+    from pcap_tools.detect import wanted_dialects
     from spark_analysis.check import check
-    from spark_analysis.planning import wanted_dialects
 
     result = check(
         asked.sources,

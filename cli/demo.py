@@ -86,19 +86,19 @@ def _ingest(spark: Any, capture: Path, messages: Path) -> None:
 
 def _check(spark: Any, messages: Path) -> Any:
     """From the Parquet, on the session that is there."""
+    from pcap_tools.detect import wanted_dialects
     from spark_analysis.check import judge
     from spark_analysis.checker.ingested import find_sources
     from spark_analysis.engines import SparkEngine
     from spark_analysis.pipeline import Options
-    from spark_analysis.planning import wanted_dialects
 
     options = Options(wanted_dialects(), limit=sys.maxsize)
     return judge(find_sources([str(messages)]), options, False, SparkEngine(spark, spark_stages(spark)))
 
 
 def _report(result: Any, messages: Path, page: Path) -> None:
+    from pcap_tools.detect import wanted_dialects
     from spark_analysis.checker.ingested import find_sources
-    from spark_analysis.planning import wanted_dialects
     from spark_analysis.reports.html.page import html_page
 
     page.write_text(html_page(result, find_sources([str(messages)]), wanted_dialects(), FINDINGS_OF_A_RULE))
@@ -106,7 +106,7 @@ def _report(result: Any, messages: Path, page: Path) -> None:
 
 def _annotate(result: Any, capture: Path, annotated: Path) -> None:
     from pcap_tools.capture.annotating import annotate_capture
-    from spark_analysis.planning import wanted_dialects
+    from pcap_tools.detect import wanted_dialects
     from spark_analysis.reports.packet_comments import packet_comments
     from spark_analysis.roles import roles_of
 

@@ -37,8 +37,8 @@ def ingest(
     Run again, it adds what is new or has changed. Exit code: 0 all was read, 3 nothing could be read or no datagram is
     in a known dialect, 4 that goes for some of the captures, or some are damaged (what was read is there).
     """
+    from pcap_tools.detect import wanted_dialects
     from spark_analysis.captures import find_captures
-    from spark_analysis.planning import wanted_dialects
 
     dialects = wanted_dialects(dialect, port or ())
     find_captures(sources)  # what is wrong with them is said before Spark takes its time to start

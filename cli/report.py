@@ -60,8 +60,8 @@ def report_result(asked: Asked, rules: tuple[str, ...], limit: int) -> Any:
 
 def report_page(asked: Asked, result: Any, limit: int) -> str:
     """The page as text."""
+    from pcap_tools.detect import wanted_dialects
     from spark_analysis.checker.ingested import find_sources
-    from spark_analysis.planning import wanted_dialects
     from spark_analysis.reports.html.page import html_page
 
     return html_page(result, find_sources(asked.sources), wanted_dialects(asked.dialect, asked.port or ()), limit)

@@ -29,8 +29,8 @@ import pyarrow.parquet as pq
 
 from fuzzing.soak_plot import draw
 from fuzzing.soak_watch import usage
+from pcap_tools.detect import wanted_dialects
 from spark_analysis.check import check
-from spark_analysis.planning import wanted_dialects
 
 DIALECT, HOST, PORT = "colon", "127.77.0.1", 50000
 FAULTS = {"wire-incomplete": 0.02, "wire-unknown-type": 0.02}

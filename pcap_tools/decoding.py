@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pcap_tools.capture import Damage, Datagram, read_datagrams
-from pcap_tools.detect import Detector, Evidence
-from pcap_tools.dialect import Dialect, builtin_names, load_dialect
+from pcap_tools.detect import Detector, Dialects, Evidence
+from pcap_tools.dialect import Dialect
 from pcap_tools.escaping import escape
 from pcap_tools.message import Message
 
@@ -86,8 +86,7 @@ def decode_capture(
     built-in ones. ``notes`` is filled on the way.
     """
     notes = notes if notes is not None else Notes()
-    named = dialects is not None
-    detector = Detector(dialects or [load_dialect(name) for name in builtin_names()], named, ports or {})
+    detector = Dialects.of(dialects, ports).detector()
     datagrams = read_datagrams(source, notes.damage.append, notes.warnings.append)
     first = _learn(detector, datagrams)
     notes.evidence = detector.decide()

@@ -8,15 +8,17 @@ port; the one that explains more bits wins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from hashlib import sha256
 from math import log2
 from typing import Protocol
 
 from pcap_tools.codec import Codec
-from pcap_tools.dialect import Dialect, Layout, Step
+from pcap_tools.dialect import Dialect, Layout, Step, builtin_names, load_dialect
 from pcap_tools.dialect.program import Counts, Extent, Kind, Value
+from pcap_tools.errors import UsageError
 from pcap_tools.message import Message
 
 MAX_ENDPOINTS = 65_536
@@ -26,6 +28,65 @@ WRONG_SIZE_BITS = -12
 WELL_KNOWN_PORTS = frozenset({53, 67, 68, 69, 123, 137, 138, 161, 162, 443, 500, 514, 1900, 5353, 5355})
 
 Endpoint = tuple[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Dialects:
+    """Those to look for. ``named``: the user named them, so their own ports are believed without proof. ``ports``: more
+    ports, each with the name of its dialect. Equal for equal content.
+    """
+
+    wanted: tuple[Dialect, ...]
+    named: bool
+    ports: tuple[tuple[int, str], ...] = ()
+
+    @classmethod
+    def of(cls, dialects: Sequence[Dialect] | None, ports: Mapping[int, str] | None = None) -> Dialects:
+        """Those that the user named; None for all that are built in."""
+        wanted = dialects or [load_dialect(name) for name in builtin_names()]
+        return cls(_once(wanted), dialects is not None, tuple((ports or {}).items()))
+
+    def detector(self) -> Detector:
+        """One that has learned nothing yet."""
+        return Detector(self.wanted, self.named, dict(self.ports))
+
+    def spoken(self, routes: Routes) -> tuple[Dialect, ...]:
+        """Those that the routes lead to: tables of all the others would take as long to make as 100,000 packets."""
+        names = {name for _, name in routes.endpoints.values()}.union(routes.ports.values())
+        return tuple(dialect for dialect in self.wanted if dialect.name in names) or self.wanted[:1]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Tells dialects of other content apart, also in another process."""
+        return (self.named, *(repr(dialect) for dialect in self.wanted), *self.ports)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dialects) and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+    @cached_property
+    def _digest(self) -> bytes:
+        """The key takes milliseconds to make."""
+        return sha256(repr(self.key).encode(errors="surrogateescape")).digest()
+
+
+def wanted_dialects(names: Sequence[str] | None = None, ports: Sequence[int] = ()) -> Dialects:
+    """Names or TOML files, none for all that are built in; and more ports of the one dialect that is named."""
+    dialects = tuple(load_dialect(name) for name in names or builtin_names())
+    if ports and (not names or len(dialects) != 1):
+        raise UsageError("a port goes with one dialect: --dialect colon --port 1234")
+    if ports:
+        spec = dialects[0].spec
+        more = spec.model_copy(update={"ports": {**spec.ports, "more": tuple(ports)}})
+        dialects = (replace(dialects[0], spec=more),)
+    return Dialects(_once(dialects), bool(names))
+
+
+def _once(dialects: Iterable[Dialect]) -> tuple[Dialect, ...]:
+    """Each name once: the last of it."""
+    return tuple({dialect.name: dialect for dialect in dialects}.values())
 
 
 class Addressed(Protocol):

@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pcap_tools.detect import Dialects, wanted_dialects
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 
 from .ack_timing import TimingSummary
-from .capture_parts import Dialects
 from .checker.events import endpoint_text
 from .checker.ingested import Sources, find_sources
 from .checker.session_plans import SessionPlan, plan_sources
@@ -23,7 +23,6 @@ from .engines import Engine, LocalEngine, Stage, spark_engine
 from .fanout import FanoutSummary
 from .packing import joined, unpack
 from .pipeline import Options, analyse_sessions
-from .planning import wanted_dialects
 
 SMALL_BYTES = 64 << 20  # below it starting Spark takes longer than the work
 UNIT_BYTES = 96 << 20

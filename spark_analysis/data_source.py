@@ -17,9 +17,9 @@ from pyspark.sql.types import StructType
 from pcap_tools.errors import UsageError
 
 from .captures import find_captures
-from .part_reading import PartReading, plain_errors
 from .sessions import session_names
 from .source_options import arrow_schema, check_columns, parse_options
+from .source_reading import SourceReading, UnitPartition, plain_errors
 from .stream_reader import FolderStreamReader
 from .worker_gc import spared
 
@@ -81,11 +81,11 @@ class TopicsharkSource(DataSource):
 class CaptureReader(DataSourceReader):
     """Reads captures as they are now."""
 
-    def __init__(self, reading: PartReading) -> None:
+    def __init__(self, reading: SourceReading) -> None:
         self._reading = reading
 
-    def partitions(self) -> Sequence[InputPartition]:
-        """One for each part of a capture."""
+    def partitions(self) -> Sequence[UnitPartition]:
+        """One for each unit of a capture."""
         with plain_errors():
             options = self._reading.options
             captures = find_captures(options.sources)
@@ -113,7 +113,7 @@ def _pushes_filters() -> bool:
     return _PUSHING_WORKER in sys.modules or getattr(main, "name", "") == _PUSHING_WORKER
 
 
-def _reading(options: Mapping[str, str], schema: StructType) -> PartReading:
+def _reading(options: Mapping[str, str], schema: StructType) -> SourceReading:
     """Raises `UsageError` if the schema is not of our columns and their types."""
     columns = check_columns(schema.names)
     if not columns:
@@ -123,4 +123,4 @@ def _reading(options: Mapping[str, str], schema: StructType) -> PartReading:
         if wanted.dataType != known.dataType:
             types = f"{known.dataType.simpleString()}, not {wanted.dataType.simpleString()}"
             raise UsageError(f"the column {wanted.name!r} of topicshark is a {types}")
-    return PartReading(parse_options(options), columns)
+    return SourceReading(parse_options(options), columns)

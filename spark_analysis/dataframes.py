@@ -23,23 +23,23 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pcap_tools.columnar.sources import is_remote
+from pcap_tools.detect import Dialects, wanted_dialects
 from pcap_tools.errors import TopicsharkError
 
 from . import check
-from .capture_parts import Dialects
 from .checker.ingested import IngestedFolder, Sources, find_sources
 from .checker.session_plans import SessionPlan, plan_sources
 from .engines import SparkEngine
 from .message_tables import pack_messages
 from .packing import unpack
-from .part_reading import plain_errors
 from .pipeline import ROW_TABLES, Options, Results, analyse_sessions
-from .planning import wanted_dialects
 from .schemas import DELIVERIES, ENDPOINTS, EVIDENCE, EXCHANGES, FINDINGS, SUBSCRIPTIONS, VERDICTS
 from .source_options import ALL_SOURCE_COLUMNS, arrow_schema
-from .storage import open_folder, open_input
+from .source_reading import plain_errors
+from .storage import open_folder
 from .store import MESSAGES
 from .task_rows import run_job
+from .units import Unit, open_batches
 
 # The columns of each table, in the order of the pipeline.
 SCHEMAS: dict[str, pa.Schema] = {
@@ -319,7 +319,7 @@ def _ingested(spark: SparkSession, folder: IngestedFolder, dialects: Dialects) -
     if not files:
         return spark.createDataFrame([], schema)
     if is_remote(folder.where):  # what Spark calls the store, and whether it can read there, is not known
-        rows = spark.range(0, len(files), 1, len(files)).mapInArrow(partial(_read_files, files), schema)
+        rows = spark.range(0, len(files), 1, len(files)).mapInArrow(partial(_read_files, files, dialects), schema)
     else:
         below = f"{folder.where}/{MESSAGES}"
         rows = spark.read.schema(schema).option("basePath", below).parquet(*(file for _, file in files))
@@ -327,15 +327,13 @@ def _ingested(spark: SparkSession, folder: IngestedFolder, dialects: Dialects) -
     return rows.where(rows.dialect.isin([one.name for one in dialects.wanted])) if dialects.named else rows
 
 
-def _read_files(files: Sequence[tuple[str, str]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _read_files(
+    files: Sequence[tuple[str, str]], dialects: Dialects, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """In a task: the messages of Parquet files, with their session."""
-    schema = SCHEMAS["messages"]
     for batch in batches:
         for number in batch.column(0).to_pylist():
             session, place = files[number]
-            with plain_errors(), open_input(place) as file:
-                for rows in pq.ParquetFile(file).iter_batches(_BATCH_ROWS):
-                    told = {name: rows.column(name) for name in rows.schema.names if name in schema.names}
-                    told["session"] = pa.repeat(session, len(rows))
-                    columns = [told.get(one.name, pa.nulls(len(rows), one.type)).cast(one.type) for one in schema]
-                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            with plain_errors():
+                unit = Unit("", file=place)
+                yield from open_batches(unit, dialects, ALL_SOURCE_COLUMNS, plain=True, session=session)

@@ -17,19 +17,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from pcap_tools.detect import Dialects, wanted_dialects
 from pcap_tools.dialect import load_dialect
 from pcap_tools.errors import TopicsharkError, UsageError
 from pcap_tools.escaping import escape_text
 
 from .ack_timing import TimingSummary
-from .capture_parts import Dialects
 from .check import SMALL_BYTES, check, judge
 from .checker.ingested import Sources
 from .checker.verdicts import FAIL, INCONCLUSIVE, PASS, CheckResult, Finding, Place, RuleVerdict, SessionResult
 from .engines import Packed, Stage, spark_engine
 from .fanout import FanoutSummary
 from .pipeline import Options
-from .planning import wanted_dialects
 from .reports.as_json import troubles
 from .reports.safe_text import shown
 from .submissions import Submission

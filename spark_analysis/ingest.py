@@ -4,8 +4,8 @@
 ...     done = ingest(spark, ["captures/"], "run")
 >>> done.rows, [entry.session for entry in done.ingested]            # doctest: +SKIP
 
-Planning walks over each capture and cuts it into splits; tasks decode these, and write a file for each (small ones are
-several to a task). What comes back to the driver are a few numbers a split, never packets. A capture that is in the
+Planning walks over each capture and divides it into units; tasks decode these, and write a file for each (small ones
+are several to a task). What comes back to the driver are a few numbers a unit, never packets. A capture that is in the
 folder already, and has not changed, is left alone. It takes nothing but the DataFrame API, so it also runs through
 Spark Connect. How files appear in the folder: `store.py`.
 """
@@ -26,18 +26,18 @@ from pyspark.sql import SparkSession
 
 from pcap_tools.columnar.schema import ALL_COLUMNS, SCHEMA_VERSION
 from pcap_tools.columnar.sources import is_remote, open_bytes
+from pcap_tools.detect import Dialects, wanted_dialects
 from pcap_tools.errors import TopicsharkError
 
-from .capture_parts import Dialects
 from .captures import find_captures
 from .engines import Stage
 from .manifest import DataFile, Manifest, SourceEntry
-from .planning import CapturePlan, plan_capture, wanted_dialects
+from .planning import CapturePlan, plan_capture
 from .sessions import session_names
 from .spark_session import is_local
-from .split_decoding import SplitDone, SplitJob, decode_split
 from .store import STAGING, Store, open_store, session_folder
 from .task_rows import packed, run_rows
+from .unit_writing import UnitFile, Written, write_unit
 
 SPLIT_BYTES = 128 << 20
 # What one task decodes at least, if there is so much (16 MB are some 200,000 packets), and what one task plans.
@@ -138,15 +138,16 @@ class Call:
         self, plans: Sequence[CapturePlan], sessions: dict[str, str]
     ) -> tuple[list[SourceEntry], dict[str, str]]:
         """Write all files to `_staging`; returns the new entries of the manifest, and where each file belongs."""
-        jobs = {job.name: job for plan in plans for job in self._jobs(plan)}
-        longest_first = sorted(jobs.values(), key=_size, reverse=True)
-        tasks = packed(longest_first, [_size(job) for job in longest_first], min(_DECODED, self._split_bytes))
-        done = self._run("decode", SplitDone, partial(decode_split, self._dialects), tasks)
-        by_name = dict(zip((job.name for job in longest_first), done, strict=True))
+        targets = [target for plan in plans for target in self._targets(plan)]
+        sizes = {target.name: target.unit.bytes for target in targets}
+        targets.sort(key=lambda target: sizes[target.name], reverse=True)
+        tasks = packed(targets, [sizes[target.name] for target in targets], min(_DECODED, self._split_bytes))
+        done = self._run("decode", Written, partial(write_unit, self._dialects), tasks)
+        by_name = dict(zip((target.name for target in targets), done, strict=True))
         entries: list[SourceEntry] = []
         staged: dict[str, str] = {}
         for plan in plans:
-            named = {job.name: by_name[job.name] for job in self._jobs(plan)}
+            named = {target.name: by_name[target.name] for target in self._targets(plan)}
             errors = [one.error for one in named.values() if one.error]
             if errors:
                 self.failed[plan.source] = errors[0]
@@ -172,16 +173,16 @@ class Call:
         self.seconds[label] = time.monotonic() - start
         return results
 
-    def _jobs(self, plan: CapturePlan) -> list[SplitJob]:
+    def _targets(self, plan: CapturePlan) -> list[UnitFile]:
         """Names tell captures apart, and a capture from what it was before."""
         of = "\0".join((plan.source, plan.version, self._wish))
         key = blake2b(of.encode(errors="surrogateescape"), digest_size=8).hexdigest()
         folder = self._store.folder.place(STAGING)
-        return [SplitJob(split, plan.routes, folder, f"part-{key}-{split.ordinal:05}") for split in plan.splits]
+        return [UnitFile(unit, folder, f"part-{key}-{place:05}") for place, unit in enumerate(plan.units)]
 
-    def _entry(self, plan: CapturePlan, session: str, done: dict[str, SplitDone]) -> SourceEntry:
-        splits = list(done.values())
-        times = [time_ns for one in splits for time_ns in one.times or ()]
+    def _entry(self, plan: CapturePlan, session: str, done: dict[str, Written]) -> SourceEntry:
+        written = list(done.values())
+        times = [time_ns for one in written for time_ns in one.times or ()]
         return SourceEntry(
             uri=plan.source,
             size=plan.size,
@@ -192,11 +193,11 @@ class Call:
             dialects=sorted({one.dialect for one in plan.evidence}),
             evidence=[str(one) for one in plan.evidence[:_EVIDENCE_KEPT]],
             frames=plan.frames,
-            decoded=sum(one.rows for one in splits),
-            other=sum(one.other for one in splits),
+            decoded=sum(one.rows for one in written),
+            other=sum(one.other for one in written),
             times=[min(times), max(times)] if times else None,
-            damage=[asdict(damage) for damage in (*plan.damage, *(one for part in splits for one in part.damage))],
-            warnings=[*plan.warnings, *(text for part in splits for text in part.warnings)],
+            damage=[asdict(damage) for damage in (*plan.damage, *(one for unit in written for one in unit.damage))],
+            warnings=[*plan.warnings, *(text for unit in written for text in unit.warnings)],
             files=[
                 DataFile(f"{session_folder(session)}/{name}.parquet", one.rows, one.bytes)
                 for name, one in done.items()
@@ -214,10 +215,6 @@ def _weight(capture: str) -> int:
         return _OPENED  # the plan will say what is wrong with it
 
 
-def _size(job: SplitJob) -> int:
-    return job.split.end - job.split.begin
-
-
 @dataclass(frozen=True)
 class Planned:
     """A plan, or the error that says why there is none."""
@@ -229,7 +226,7 @@ class Planned:
 def _plan(dialects: Dialects, split_bytes: int, capture: str) -> Planned:
     """In a task."""
     try:
-        return Planned(plan_capture(capture, dialects, split_bytes))
+        return Planned(plan_capture(capture, dialects, split_bytes, in_full=True))
     except TopicsharkError as error:
         return Planned(error=str(error))
 

@@ -21,9 +21,9 @@ from pcap_tools.errors import TopicsharkError
 from .checker.events import COLUMNS
 from .checker.needs import needs_of
 from .checker.session_plans import SessionPlan
-from .checker.units import Unit
 from .engines import PACKED_SCHEMA, Packed, SparkEngine, SparkRows, as_batch
 from .packing import pack
+from .units import Unit
 
 BLOCK_FRAMES = 1 << 19
 

@@ -4,7 +4,7 @@
 >>> [(row["frame"], row["message"]) for row in near[0]]                                         # doctest: +SKIP
 [(7, 'PUBLISH'), (8, 'PUBLISH'), (9, 'ACK')]
 
-Of a large capture only the splits that hold a wanted frame are read, in small batches, and only batches that hold one
+Of a large capture only the units that hold a wanted frame are read, in small batches, and only batches that hold one
 are decoded: memory is bounded whatever the size.
 """
 
@@ -13,24 +13,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from pcap_tools.columnar.decoder import Decoder
-from pcap_tools.columnar.reading import read_batches
-from pcap_tools.columnar.schema import schema_of
-from pcap_tools.columnar.state import Split
+from pcap_tools.detect import Dialects
 from pcap_tools.errors import TopicsharkError
 from pcap_tools.escaping import escape_text
 
-from .capture_parts import Dialects
 from .checker.events import endpoint_text
 from .checker.ingested import Sources
 from .checker.verdicts import Finding, Place
+from .frame_ranges import FrameRanges
 from .planning import plan_capture
-from .storage import open_input
+from .source_options import arrow_schema
+from .units import Unit, open_batches
 
 Row = dict[str, Any]
 MOST_ROWS = 12  # around one finding
@@ -38,13 +33,12 @@ MOST_RELATED = 8  # of them
 MOST_OTHERS = 6
 NEAR_FRAMES = 1_000  # on each side
 NEAR_NS = 2_000_000_000
-_SPLIT_BYTES, _BATCH_ROWS = 16 << 20, 4_096
+_UNIT_BYTES, _BATCH_ROWS = 16 << 20, 4_096
 _COLUMNS = (
     *("frame", "time_ns", "src", "sport", "dst", "dport", "dialect", "message", "meaning", "topic", "filter"),
     *("retain", "payload", "error", "copy_of"),
 )
-_SCHEMA = schema_of(frozenset(_COLUMNS), plain=True)
-Stretches = NDArray[np.int64]  # rows of first and last frame, in order, apart from each other
+_SCHEMA = arrow_schema(_COLUMNS)
 
 
 def frames_near(
@@ -56,7 +50,7 @@ def frames_near(
     Empty where the finding's capture can no longer be read.
     """
     rows: dict[str, list[Row]] = {}
-    for capture, wanted in _stretches(findings).items():
+    for capture, wanted in _wanted_frames(findings).items():
         try:
             read = pa.Table.from_batches(_rows(sources, dialects, capture, wanted), _SCHEMA).to_pylist()
         except TopicsharkError:
@@ -103,73 +97,44 @@ def _with_ends(row: Row, capture: str) -> Row:
     return row | {"capture": capture, "source": source, "target": target}
 
 
-def _stretches(findings: Iterable[Finding]) -> dict[str, Stretches]:
-    """Frames that are wanted, by capture."""
+def _wanted_frames(findings: Iterable[Finding]) -> dict[str, FrameRanges]:
+    """By capture."""
     ends: dict[str, list[tuple[int, int]]] = {}
     for one in findings:
         ends.setdefault(one.capture, []).append((one.frame - NEAR_FRAMES, one.frame + NEAR_FRAMES))
         for place in _related(one):
             ends.setdefault(place.capture, []).append((place.frame, place.frame))
-    return {capture: _merged(some) for capture, some in ends.items()}
+    return {capture: FrameRanges(some) for capture, some in ends.items()}
 
 
-def _merged(ends: Iterable[tuple[int, int]]) -> Stretches:
-    merged: list[list[int]] = []
-    for low, high in sorted(ends):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1][1] = max(merged[-1][1], high)
-        else:
-            merged.append([low, high])
-    return np.array(merged, np.int64)
+def _rows(sources: Sources, dialects: Dialects, capture: str, frames: FrameRanges) -> Iterator[pa.RecordBatch]:
+    """From wherever the capture's messages are. Damage has been told by the check."""
+    for unit in _units(sources, dialects, capture, frames):
+        yield from open_batches(
+            unit,
+            dialects,
+            _COLUMNS,
+            plain=True,
+            frames=frames,
+            batch_rows=_BATCH_ROWS,
+            on_damage=lambda damage: None,
+            on_warning=lambda text: None,
+        )
 
 
-def _is_wanted(frames: NDArray[np.int64], wanted: Stretches) -> NDArray[np.bool_]:
-    at = np.searchsorted(wanted[:, 0], frames, side="right") - 1
-    inside: NDArray[np.bool_] = (at >= 0) & (frames <= wanted[np.maximum(at, 0), 1])
-    return inside
-
-
-def _rows(sources: Sources, dialects: Dialects, capture: str, wanted: Stretches) -> Iterator[pa.RecordBatch]:
-    """From wherever the capture's messages are."""
+def _units(sources: Sources, dialects: Dialects, capture: str, frames: FrameRanges) -> Iterator[Unit]:
+    """Those that may hold wanted frames."""
     for path in sources.captures:
         if escape_text(path) == capture:
-            yield from _of_capture(path, dialects, wanted)
+            plan = plan_capture(path, dialects, _UNIT_BYTES)
+            ends = [*(split.first_frame - 1 for split in plan.splits[1:]), 1 << 62]
+            for unit, split, last in zip(plan.units, plan.splits, ends, strict=True):
+                if frames.overlap(split.first_frame, last):
+                    yield unit
             return
     for folder in sources.folders:
         for entries in folder.sessions.values():
             for entry in entries:
                 if escape_text(entry.uri) == capture:
-                    for file in folder.files(entry):
-                        yield from _of_file(file, wanted)
+                    yield from (Unit(capture, file=file) for file in folder.files(entry))
                     return
-
-
-def _of_capture(path: str, dialects: Dialects, wanted: Stretches) -> Iterator[pa.RecordBatch]:
-    plan = plan_capture(path, dialects, _SPLIT_BYTES)
-    ends = [*(split.first_frame - 1 for split in plan.splits[1:]), 1 << 62]
-    for split, last in zip(plan.splits, ends, strict=True):
-        if np.any((wanted[:, 0] <= last) & (wanted[:, 1] >= split.first_frame)):
-            decoder = Decoder(dialects.wanted, plan.routes, _COLUMNS, plain=True)  # good for one reading
-            yield from _of_split(split, decoder, wanted)
-
-
-def _of_split(split: Split, decoder: Decoder, wanted: Stretches) -> Iterator[pa.RecordBatch]:
-    """Damage has been told by the check."""
-    for batch in read_batches(split, _BATCH_ROWS, lambda damage: None, lambda text: None):
-        frames = batch.frame[: batch.count]
-        if frames[0] > wanted[-1, 1]:
-            return
-        if _is_wanted(frames, wanted).any():
-            rows = decoder.decode(batch)
-            yield rows.filter(pa.array(_is_wanted(rows.column("frame").to_numpy(), wanted)))
-
-
-def _of_file(path: str, wanted: Stretches) -> Iterator[pa.RecordBatch]:
-    """Row groups without a wanted frame are not read."""
-    stretches = [[("frame", ">=", low), ("frame", "<=", high)] for low, high in wanted.tolist()]
-    try:
-        with open_input(path) as file:
-            table = pq.read_table(file, columns=list(_COLUMNS), filters=stretches)
-    except (OSError, pa.ArrowException) as error:
-        raise TopicsharkError(f"{path}: cannot be read: {error}") from error
-    yield from table.select(_SCHEMA.names).cast(_SCHEMA).to_batches()

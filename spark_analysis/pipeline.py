@@ -22,11 +22,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pcap_tools.columnar.schema import ALL_MESSAGES
+from pcap_tools.detect import Dialects
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError
 
 from .ack_timing import TimingSummary
-from .capture_parts import Dialects
 from .checker.broker_activity import EDGES, join_runs, join_units, mend_beside, runs_of
 from .checker.control import CONTROL, control_rows, subscription_rows, subscriptions_of
 from .checker.deliveries import DUE, Deliveries, clients_of, expected_by, published_rows
@@ -48,13 +48,14 @@ from .checker.steps import (
     prepare,
     settle,
 )
-from .checker.units import Read, Unit, read_head, read_unit
+from .checker.unit_reading import Read, read_head, read_unit
 from .checker.verdicts import verdict_rows
 from .cutting import EVERYWHERE, Cut, UnitCutter, candidates_row, cut_of, with_brokers
 from .engines import Engine, Packed
 from .fanout import FanoutSummary
 from .packing import joined, pack, pack_tables, split_rows, together, unpack, unpack_tables
 from .schemas import DELIVERIES, ENDPOINTS, EXCHANGES, PUBLISHES
+from .units import Unit
 
 Integers = NDArray[np.int64]
 Facts = dict[tuple[int, int], SessionFacts]  # by session and dialect

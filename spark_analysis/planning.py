@@ -1,89 +1,119 @@
-"""What must be known of a capture before its splits are decoded side by side: where they begin, who speaks what.
+"""From a capture to the units that tasks read: where they begin, and which endpoint speaks which dialect.
 
->>> plan = plan_capture("/captures/run.pcap", wanted_dialects(["colon"]), split_bytes=128 << 20)  # doctest: +SKIP
+>>> plan = plan_capture("/captures/run.pcap", wanted_dialects(["colon"]), unit_bytes=128 << 20)  # doctest: +SKIP
 >>> [(split.begin, split.end) for split in plan.splits], plan.evidence[0]                       # doctest: +SKIP
 
-The dialects are found in the same first datagrams as by `topicshark decode`, so that both decode alike.
+A capture that is one unit is not looked into before its task: thousands of small ones are planned in the time it takes
+to list them. Of a larger one the dialects are found in the same first datagrams as by `topicshark decode`, so that both
+decode alike.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from pcap_tools.capture.damage import Damage
+from pcap_tools.capture.damage import Corrupt, Damage
+from pcap_tools.columnar.feeds import is_gzip
+from pcap_tools.columnar.formats import read_facts
 from pcap_tools.columnar.learning import find_dialects
 from pcap_tools.columnar.reading import read_file
 from pcap_tools.columnar.sources import ByteSource, open_bytes, read_at
-from pcap_tools.columnar.splits import plan_splits
+from pcap_tools.columnar.splits import plan_splits, whole_split
 from pcap_tools.columnar.state import Split
 from pcap_tools.decoding import LEARN_DATAGRAMS
-from pcap_tools.detect import Evidence, Routes
-from pcap_tools.dialect import builtin_names, load_dialect
-from pcap_tools.errors import UsageError
+from pcap_tools.detect import Dialects, Evidence, Routes
+from pcap_tools.escaping import escape_text
 
-from .capture_parts import Dialects
+from .units import Unit
 
-_EDGE = 1 << 20
-
-
-def wanted_dialects(names: Sequence[str] | None = None, ports: Sequence[int] = ()) -> Dialects:
-    """Names or TOML files, none for all that are built in; and more ports of the one dialect that is named."""
-    dialects = tuple(load_dialect(name) for name in names or builtin_names())
-    if ports and (not names or len(dialects) != 1):
-        raise UsageError("a port goes with one dialect: --dialect colon --port 1234")
-    if ports:
-        spec = dialects[0].spec
-        more = spec.model_copy(update={"ports": {**spec.ports, "more": tuple(ports)}})
-        dialects = (replace(dialects[0], spec=more),)
-    return Dialects(dialects, bool(names))
+_HEAD, _EDGE = 64, 1 << 20
+_PLANS_KEPT = 1024
+_PACKET_BYTES = 90  # of small messages in a capture
 
 
 @dataclass(frozen=True)
 class CapturePlan:
-    """One capture: its splits, and what is to be said of the whole of it.
+    """One capture: its splits, and what planning has found out about the whole of it.
 
+    routes       None if tasks must find the dialects; then there is no evidence, damage or warning yet either
+    frames       the number of the last frame; None if it is not known before reading
     version      changes with the content
-    fingerprint  SHA-256 over the size, the first and the last MiB
-    frames       the number of the last frame; None if it is not known before reading (gzip)
+    fingerprint  SHA-256 over the size, the first and the last MiB, of a capture that was planned in full
     """
 
     source: str
     splits: list[Split]
-    routes: Routes
-    evidence: list[Evidence]
-    damage: list[Damage]
-    warnings: list[str]
-    frames: int | None
+    routes: Routes | None
     size: int
     version: str
-    fingerprint: str
+    evidence: list[Evidence] = field(default_factory=list)
+    damage: list[Damage] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    frames: int | None = None
+    fingerprint: str = ""
+
+    @property
+    def units(self) -> list[Unit]:
+        """One for each split."""
+        name = escape_text(self.source)
+        sizes = [split.end - split.begin for split in self.splits]
+        return [
+            Unit(name, split, self.routes, weight=size // _PACKET_BYTES)
+            for split, size in zip(self.splits, sizes, strict=True)
+        ]
 
 
-def plan_capture(source: str, dialects: Dialects, split_bytes: int) -> CapturePlan:
-    """Walk over a capture once. Raises `TopicsharkError` if it is none."""
+def plan_capture(
+    source: str, dialects: Dialects, unit_bytes: int, *, in_full: bool = False, keep: bool = False
+) -> CapturePlan:
+    """Divide a capture into units of about `unit_bytes`. Raises `TopicsharkError` if it is none.
+
+    in_full  look into a capture that is one unit, too
+    keep     keep the plan in this process, and the index of the capture beside it, for the next time
+    """
     with open_bytes(source) as data:
-        size, version, fingerprint = data.size, data.version, _fingerprint(data)
-    plan = plan_splits(source, split_bytes, keep=False)
+        zipped, version = is_gzip(data), data.version
+        if not in_full and (zipped or data.size <= unit_bytes):
+            if not zipped:
+                _check_head(data)
+            return CapturePlan(source, [whole_split(data)], None, data.size, version)
+        fingerprint = _fingerprint(data) if in_full else ""
+    plan = (_walk_once if keep else _walk)(source, version, dialects, unit_bytes, keep)
+    return replace(plan, fingerprint=fingerprint)
+
+
+def _walk(source: str, version: str, dialects: Dialects, unit_bytes: int, keep: bool) -> CapturePlan:
+    plan = plan_splits(source, unit_bytes, keep=keep)
     first = read_file(source, _unsaid, _unsaid, rows=LEARN_DATAGRAMS)
     found = find_dialects(first, dialects.detector())
     return CapturePlan(
         source=source,
         splits=plan.splits,
         routes=found.routes,
+        size=plan.bytes,
+        version=version,
         evidence=found.evidence,
         damage=plan.damage,
         warnings=plan.warnings,
         frames=plan.frames,
-        size=size,
-        version=version,
-        fingerprint=fingerprint,
     )
+
+
+_walk_once = lru_cache(_PLANS_KEPT)(_walk)
 
 
 def _unsaid(about: object) -> None:
     """Damage and warnings are told by the plan, or by the reading of the whole."""
+
+
+def _check_head(data: ByteSource) -> None:
+    """Better no query than one that fails in a task: raises `CaptureError` if the first bytes are of no capture."""
+    try:
+        read_facts(data.name, read_at(data, 0, _HEAD), "")
+    except Corrupt:
+        return  # damage, which the reading tells
 
 
 def _fingerprint(data: ByteSource) -> str:

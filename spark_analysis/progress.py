@@ -1,7 +1,7 @@
 """Progress of Spark jobs, as Spark itself counts it: tasks done of all, on a line of a terminal.
 
 >>> with task_progress(spark, "decode", sys.stderr):      # doctest: +SKIP
-...     run_rows(spark, SplitDone, decode_split, tasks, "decode")
+...     run_rows(spark, Written, partial(write_unit, dialects), tasks, "decode")
 
 A classic session is asked for its running jobs; a client of Spark Connect is told about its own. In a session that does
 other work at the same time, the first shows the stage that was started last, whoever started it.

@@ -19,14 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pcap_tools.escaping import escape_text
+from pcap_tools.detect import Dialects
 
-from .capture_parts import Dialects
 from .checker.endpoints import PAIRS, Brokers, choose_brokers, pairs_of
 from .checker.events import rows_of
 from .checker.kernels.hashing import hashes, mix
 from .checker.policy import SUBSCRIBE, UNSUBSCRIBE, Policy
-from .checker.units import Unit, read_unit
+from .checker.unit_reading import read_unit
 from .planning import plan_capture
 
 UNIT_BYTES = 96 << 20  # of a capture that are in memory at a time
@@ -46,11 +45,10 @@ def roles_of(capture: str, dialects: Dialects, brokers: Sequence[str] = ()) -> d
 
 def _talks(capture: str, dialects: Dialects) -> Iterator[tuple[Policy, pa.Table]]:
     """By dialect who said what to whom; units are read one after the other."""
-    plan = plan_capture(capture, dialects, UNIT_BYTES)
     policies = [Policy(dialect) for dialect in dialects.wanted]
     found: list[list[pa.Table]] = [[] for _ in policies]
-    for split in plan.splits:
-        batches = read_unit(Unit(escape_text(capture), split, plan.routes), dialects).batches
+    for unit in plan_capture(capture, dialects, UNIT_BYTES).units:
+        batches = read_unit(unit, dialects).batches
         for policy, tables in zip(policies, found, strict=True):
             if batches:
                 tables.append(pairs_of(rows_of(batches, policy.dialect.name), policy, 0))

@@ -34,11 +34,11 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from pcap_tools.detect import wanted_dialects
 from pcap_tools.errors import TopicsharkError
 
 from .dataframes import EMPTY, SCHEMAS, Analysis, analyse
 from .message_tables import check_columns
-from .planning import wanted_dialects
 from .source_options import ALL_SOURCE_COLUMNS
 from .storage import Folder, open_folder
 

@@ -25,9 +25,9 @@ from pcap_tools.columnar.sources import is_remote
 from pcap_tools.errors import TopicsharkError
 
 from .captures import find_captures
-from .part_reading import PartReading, plain_errors
 from .rotation import finished, written_order
 from .sessions import session_names
+from .source_reading import SourceReading, UnitPartition, plain_errors
 from .worker_gc import spared
 
 Offset = dict[str, Any]
@@ -36,7 +36,7 @@ Offset = dict[str, Any]
 class FolderStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows a folder, or a glob."""
 
-    def __init__(self, reading: PartReading) -> None:
+    def __init__(self, reading: SourceReading) -> None:
         self._reading = reading
         self._last: frozenset[str] | None = None
 
@@ -68,8 +68,8 @@ class FolderStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._plan(fresh)
         return _offset([*read.intersection(listed), *fresh]) if fresh else start
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """The parts of the files that are in `end` and not in `start`."""
+    def partitions(self, start: Offset, end: Offset) -> Sequence[UnitPartition]:
+        """The units of the files that are in `end` and not in `start`."""
         fresh = set(end["files"]).difference(start["files"])
         return self._plan(written_order(fresh))
 
@@ -77,7 +77,7 @@ class FolderStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """In a task."""
         return spared(self._reading.read(partition))
 
-    def _plan(self, files: Sequence[str]) -> list[InputPartition]:
+    def _plan(self, files: Sequence[str]) -> list[UnitPartition]:
         """The second time costs little. A session has the name that the file alone, or the folder, gives it."""
         options = self._reading.options
         named_by = [options.sources[0].rstrip("/")] * len(files) if options.merge else files

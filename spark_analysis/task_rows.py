@@ -1,7 +1,7 @@
 """A function applied to the items of a list by Spark tasks, with the DataFrame API alone: `run_rows`.
 
->>> run_rows(spark, SplitDone, decode_split, packed(jobs, sizes, 16 << 20), "decode")   # doctest: +SKIP
-[SplitDone(file='part-5f0c…', rows=1200, ...), ...]
+>>> run_rows(spark, Written, partial(write_unit, dialects), packed(targets, sizes, 16 << 20), "write")  # doctest: +SKIP
+[Written(file='part-5f0c…', rows=1200, ...), ...]
 
 Items are rows of a DataFrame, as JSON, and a partition is what one task does; results come back as JSON. So it runs in
 a classic session, through Spark Connect, in spark-submit and on a cluster. There is one result for each item, however

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pcap_tools.detect import wanted_dialects
 from spark_analysis.check import UNIT_BYTES
 from spark_analysis.checker.endpoints import pairs_of
 from spark_analysis.checker.events import events_of, rows_of
@@ -13,9 +14,8 @@ from spark_analysis.checker.facts import facts_of
 from spark_analysis.checker.policy import Policy
 from spark_analysis.checker.session_plans import plan_sessions
 from spark_analysis.checker.steps import judge_session
-from spark_analysis.checker.units import read_unit
+from spark_analysis.checker.unit_reading import read_unit
 from spark_analysis.pipeline import prepare_session
-from spark_analysis.planning import wanted_dialects
 
 
 def exchanges_of(path: Path, dialect: str) -> pa.Table:

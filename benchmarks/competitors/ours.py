@@ -157,7 +157,7 @@ def on_spark(job: Job, captures: list[Path], cores: int) -> list[Measured]:
 
 def start_worker(number: int) -> int:
     """Loads what tasks need, and stays until the other workers have their task too."""
-    import spark_analysis.split_decoding  # noqa: F401
+    import spark_analysis.unit_writing  # noqa: F401
 
     time.sleep(START_SECONDS)
     return number

@@ -9,10 +9,10 @@ whole batch; tallies are the same to the last bit, since sums are made in the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from pcap_tools.detect import (
     MAX_ENDPOINTS,
     WRONG_SIZE_BITS,
     Detector,
+    Dialects,
     Endpoint,
     Evidence,
     Routes,
@@ -36,6 +37,8 @@ from .datagrams import DatagramBatch
 from .decoder import Decoder
 
 _INVALID = -1
+
+Made = TypeVar("Made", bound=Decoder)
 
 
 class Found(NamedTuple):
@@ -60,6 +63,27 @@ def find_dialects(batches: Iterator[DatagramBatch], detector: Detector) -> Found
             break
     evidence = detector.decide()
     return Found(chain(held, batches), detector.routes(), evidence)
+
+
+class Opened(NamedTuple, Generic[Made]):
+    """All batches, the decoder for them, and why it is for these dialects if they had to be found."""
+
+    batches: Iterator[DatagramBatch]
+    decoder: Made
+    evidence: list[Evidence]
+
+
+def open_decoder(
+    batches: Iterator[DatagramBatch],
+    dialects: Dialects,
+    make: Callable[[tuple[Dialect, ...], Routes], Made],
+    routes: Routes | None = None,
+) -> Opened[Made]:
+    """Have a decoder made for the dialects that are spoken in a reading; without ``routes`` they are found first."""
+    evidence: list[Evidence] = []
+    if routes is None:
+        batches, routes, evidence = find_dialects(batches, dialects.detector())
+    return Opened(batches, make(dialects.spoken(routes), routes), evidence)
 
 
 def _wanted_rows(batch: DatagramBatch, count: int, size: int) -> int:

@@ -17,12 +17,12 @@ import numpy as np
 
 from pcap_tools.capture.streams import Source
 from pcap_tools.decoding import Notes
-from pcap_tools.detect import Detector, Evidence, Routes
-from pcap_tools.dialect import Dialect, builtin_names, load_dialect
+from pcap_tools.detect import Dialects, Evidence, Routes
+from pcap_tools.dialect import Dialect
 
 from .datagrams import DatagramBatch
 from .json_lines import JsonLines
-from .learning import find_dialects
+from .learning import open_decoder
 from .reading import read_file
 from .table_lines import TableLines
 
@@ -30,7 +30,7 @@ ROWS = 8_192
 # Bytes of payload that become text at once: in JSON a byte may be five characters, and stand there twice.
 PAYLOADS = 1 << 20
 
-Maker = Callable[[list[Dialect], Routes], TableLines | JsonLines]
+Maker = Callable[[tuple[Dialect, ...], Routes], TableLines | JsonLines]
 
 
 class Lines(NamedTuple):
@@ -50,15 +50,10 @@ def decode_lines(
 ) -> Iterator[Lines]:
     """The lines of all UDP datagrams that ``maker`` keeps. The other parameters are those of ``decode_capture``."""
     notes = notes if notes is not None else Notes()
-    named = dialects is not None
-    detector = Detector(dialects or [load_dialect(name) for name in builtin_names()], named, ports or {})
-    batches, routes, notes.evidence = find_dialects(
-        read_file(source, notes.damage.append, notes.warnings.append, ROWS), detector
-    )
+    datagrams = read_file(source, notes.damage.append, notes.warnings.append, ROWS)
+    batches, decoder, notes.evidence = open_decoder(datagrams, Dialects.of(dialects, ports), maker)
     if on_evidence:
         on_evidence(notes.evidence)
-    known = [codec.dialect for codec in detector.codecs.values()]
-    decoder = maker(known, routes)
     for batch in batches:
         for part in _parts(batch):
             text = _text(decoder.lines(part))

@@ -59,9 +59,8 @@ def plan_splits(
         raise UsageError(f"split_bytes is at least 1, not {split_bytes}")
     with opener(source) as data:
         if is_gzip(data):
-            whole = Split(source, 0, data.size, data.version, (0, 0), None)
             why = "a file compressed with gzip can only be read from its begin; decompress it to read it in parallel"
-            return Plan([whole], [], [], None, data.size, why)
+            return Plan([whole_split(data)], [], [], None, data.size, why)
         index = find_index(data, min(STEP, split_bytes), keep, cache)
         size = data.size
     chosen = _choose(index, split_bytes)
@@ -72,6 +71,11 @@ def plan_splits(
     ]
     why = "its fragments leave too much open to begin anywhere else" if len(splits) == 1 < size // split_bytes else ""
     return Plan(splits, index.damage, index.warnings, index.frames, size, why)
+
+
+def whole_split(data: ByteSource) -> Split:
+    """All of a capture, which is not looked into."""
+    return Split(data.name, 0, data.size, data.version, (0, 0), None)
 
 
 def _choose(index: Index, split_bytes: int) -> list[State]:

@@ -9,22 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pcap_tools.capture.damage import Damage
-from pcap_tools.columnar.feeds import is_gzip
-from pcap_tools.columnar.sources import open_bytes
-from pcap_tools.columnar.state import Split
-from pcap_tools.detect import Evidence
+from pcap_tools.detect import Dialects
 from pcap_tools.errors import TopicsharkError, UsageError
 from pcap_tools.escaping import escape_text
 
-from ..capture_parts import Dialects, check_head
 from ..manifest import SourceEntry
-from ..planning import plan_capture
+from ..planning import CapturePlan, plan_capture
 from ..sessions import session_names
+from ..units import Unit
 from .ingested import IngestedFolder, Sources, check_merge
-from .units import Unit
-
-_PACKET_BYTES = 90  # of small messages in a capture
 
 
 @dataclass(frozen=True)
@@ -58,41 +51,20 @@ def plan_sessions(
     captures: Sequence[str], dialects: Dialects, merge: bool, unit_bytes: int
 ) -> tuple[list[SessionPlan], dict[str, str]]:
     """Sessions, and the captures that cannot be read with the reason."""
-    good: dict[str, _Planned] = {}
+    good: dict[str, CapturePlan] = {}
     failed: dict[str, str] = {}
     for capture in captures:
         try:
-            good[capture] = _plan(capture, dialects, unit_bytes)
+            good[capture] = plan_capture(capture, dialects, unit_bytes)
         except TopicsharkError as error:
             failed[capture] = str(error)
-    by_session: dict[str, list[_Planned]] = {}
+    by_session: dict[str, list[CapturePlan]] = {}
     for name, plan in zip(session_names(list(good), merge), good.values(), strict=True):
         by_session.setdefault(name, []).append(plan)
     return [_session(name, plans) for name, plans in by_session.items()], failed
 
 
-@dataclass(frozen=True)
-class _Planned:
-    source: str
-    units: list[Unit]
-    evidence: Sequence[Evidence] = ()
-    damage: Sequence[Damage] = ()
-
-
-def _plan(capture: str, dialects: Dialects, unit_bytes: int) -> _Planned:
-    """A small capture is one unit, and not looked into before its task."""
-    name = escape_text(capture)
-    with open_bytes(capture) as data:
-        if is_gzip(data) or data.size <= unit_bytes:
-            if not is_gzip(data):
-                check_head(data)
-            return _Planned(capture, [Unit(name, Split(capture, 0, data.size, data.version, (0, 0), None))])
-    plan = plan_capture(capture, dialects, unit_bytes)
-    units = [Unit(name, split, plan.routes, weight=(split.end - split.begin) // _PACKET_BYTES) for split in plan.splits]
-    return _Planned(capture, units, plan.evidence, plan.damage)
-
-
-def _session(name: str, plans: Sequence[_Planned]) -> SessionPlan:
+def _session(name: str, plans: Sequence[CapturePlan]) -> SessionPlan:
     evidence: dict[str, list[str]] = {}
     for plan in plans:
         for one in plan.evidence:

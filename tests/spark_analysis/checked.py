@@ -21,11 +21,11 @@ import pytest
 from pcap_tools import Codec, load_dialect
 from pcap_tools.capture import CaptureWriter
 from pcap_tools.columnar.splits import plan_splits
+from pcap_tools.detect import wanted_dialects
 from spark_analysis import check as checking
 from spark_analysis import pipeline
 from spark_analysis.check import check
 from spark_analysis.checker.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
-from spark_analysis.planning import wanted_dialects
 from tests.capture.packets import T0, cooked1, ethernet, ipv4, udp
 
 ETHERNET, COOKED = 1, 113

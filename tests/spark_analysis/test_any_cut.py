@@ -22,13 +22,14 @@ from generators.capture_point import Capture, CapturedFrame
 from generators.fault import CATALOGUE
 from generators.generate import Order, generate
 from pcap_tools.capture import CaptureWriter
+from pcap_tools.detect import wanted_dialects
 from pcap_tools.dialect import load_dialect
 from spark_analysis import check, cutting, pipeline
 from spark_analysis.checker.session_plans import SessionPlan
-from spark_analysis.checker.units import Unit
 from spark_analysis.engines import Engine, LocalEngine, SparkEngine
 from spark_analysis.pipeline import ROW_TABLES, Options
-from spark_analysis.planning import plan_capture, wanted_dialects
+from spark_analysis.planning import plan_capture
+from spark_analysis.units import Unit
 
 from .checked import judged
 from .local_tables import tables_of, texts

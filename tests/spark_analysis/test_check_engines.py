@@ -11,10 +11,11 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
+from pcap_tools.detect import Dialects
 from spark_analysis import pipeline
-from spark_analysis.capture_parts import Dialects
-from spark_analysis.checker import units
-from spark_analysis.checker.units import Unit, read_head
+from spark_analysis.checker import unit_reading
+from spark_analysis.checker.unit_reading import read_head
+from spark_analysis.units import Unit
 from tests.conftest import REPO
 
 from .checked import SessionResult, Talk, check, cut, judged, wanted_dialects
@@ -94,7 +95,7 @@ def test_a_wrong_guess_of_the_brokers_costs_a_pass_and_nothing_else(
     chosen = captures[dialect][:2]
     sources, dialects = [str(path) for path in chosen], wanted_dialects([dialect])
     whole = check(sources, dialects=dialects, engine="local", limit=10_000, summaries=False)
-    reads = mock.Mock(wraps=units.read_unit)
+    reads = mock.Mock(wraps=unit_reading.read_unit)
     monkeypatch.setattr(pipeline, "read_unit", reads)
     cut(monkeypatch, chosen, 4)
     check(sources, dialects=dialects, engine="local", limit=10_000, summaries=False)

@@ -17,16 +17,16 @@ from cli.main import app
 from generators.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.columnar.schema import SCHEMA_VERSION
+from pcap_tools.detect import wanted_dialects
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis.check import check
 from spark_analysis.checker.ingested import find_sources
 from spark_analysis.checker.rules import RULES
 from spark_analysis.checker.session_plans import plan_sources
-from spark_analysis.checker.units import read_unit
+from spark_analysis.checker.unit_reading import read_unit
 from spark_analysis.checker.verdicts import SessionResult
 from spark_analysis.ingest import ingest
 from spark_analysis.manifest import load_manifest
-from spark_analysis.planning import wanted_dialects
 from spark_analysis.store import open_store
 from tests.conftest import REPO
 

@@ -22,9 +22,10 @@ from generators.tiling import segment_of
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.reading import read_file
 from pcap_tools.columnar.schema import ALL_COLUMNS
+from pcap_tools.detect import wanted_dialects
 from spark_analysis.dataframes import EMPTY
 from spark_analysis.manifest import load_manifest
-from spark_analysis.planning import plan_capture, wanted_dialects
+from spark_analysis.planning import plan_capture
 from tests.conftest import REPO
 from tests.waiting import wait_until
 

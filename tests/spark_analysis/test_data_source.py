@@ -132,13 +132,13 @@ def reader_of(path: Path, **options: str) -> CaptureReader:
 
 
 def test_planning_again_does_not_walk_again(captures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spark_analysis import capture_parts
+    from spark_analysis import planning
 
     reader = reader_of(captures / "colon.pcap", splitsize="0.01")
     first = reader.partitions()
-    monkeypatch.delattr(capture_parts, "plan_splits")  # who calls it now fails
-    assert [pickle.dumps(one.value.split) for one in reader.partitions()] == [
-        pickle.dumps(one.value.split) for one in first
+    monkeypatch.delattr(planning, "plan_splits")  # who calls it now fails
+    assert [pickle.dumps(one.unit.split) for one in reader.partitions()] == [
+        pickle.dumps(one.unit.split) for one in first
     ]
 
 

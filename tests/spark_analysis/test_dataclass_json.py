@@ -15,8 +15,9 @@ from generators.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.columnar.decoder import Decoder
 from pcap_tools.columnar.reading import read_batches
+from pcap_tools.detect import wanted_dialects
 from spark_analysis.dataclass_json import from_json, to_json
-from spark_analysis.planning import CapturePlan, plan_capture, wanted_dialects
+from spark_analysis.planning import CapturePlan, plan_capture
 
 
 class Pair(NamedTuple):

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from pcap_tools.detect import wanted_dialects
 from pcap_tools.dialect import builtin_text
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis import grading
 from spark_analysis.checker.verdicts import CheckResult
 from spark_analysis.engines import LocalEngine, SparkEngine
 from spark_analysis.grading import Grade, Wish, grade
-from spark_analysis.planning import wanted_dialects
 from spark_analysis.submissions import find_submissions
 from tests.spark_analysis.checked import Talk, check
 

@@ -27,13 +27,13 @@ from generators.tiling import segment_of
 from pcap_tools.answer_key import answer_key, subscriber_port, topic_number
 from pcap_tools.columnar.schema import ALL_COLUMNS, ALL_MESSAGES
 from pcap_tools.decoding import Notes, Row, decode_capture
+from pcap_tools.detect import wanted_dialects
 from pcap_tools.dialect import Dialect, load_dialect
 from pcap_tools.errors import TopicsharkError
 from spark_analysis.ingest import Call, ingest
 from spark_analysis.manifest import load_manifest
 from spark_analysis.parquet import messages_file
 from spark_analysis.parquet.messages_file import MessagesFile
-from spark_analysis.planning import wanted_dialects
 from spark_analysis.storage import LocalFile, open_folder
 from spark_analysis.store import Store
 from tests.conftest import REPO, Command

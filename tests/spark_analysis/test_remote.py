@@ -20,8 +20,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pcap_tools.detect import Dialects
 from pcap_tools.errors import TopicsharkError
-from spark_analysis.capture_parts import Dialects
 from spark_analysis.check import check
 from spark_analysis.checker.verdicts import SessionResult
 from spark_analysis.data_source import TopicsharkSource
@@ -29,9 +29,10 @@ from spark_analysis.dataframes import analyse
 from spark_analysis.ingest import ingest
 from spark_analysis.manifest import file_places, is_ingested, load_manifest
 from spark_analysis.parquet.messages_file import MessagesFile
-from spark_analysis.split_decoding import SplitDone, SplitJob, decode_split
+from spark_analysis.source_reading import UnitPartition
 from spark_analysis.storage import RemoteFolder, open_folder, open_input
 from spark_analysis.store import open_store
+from spark_analysis.unit_writing import UnitFile, Written, write_unit
 from tests.spark_analysis.traffic import codec_rows, write_capture
 
 BUCKET = "captures"
@@ -141,10 +142,10 @@ def test_a_task_fetches_its_own_part_by_range(store: Store, captures: Path) -> N
     parts = reader.partitions()
     assert len(parts) > 2
     for part in parts:
-        split = part.value.split
+        assert isinstance(part, UnitPartition)
         with store.counted() as fetched:
             assert list(reader.read(part))
-        assert split.end - split.begin <= fetched() <= split.end - split.begin + HEADERS
+        assert part.unit.bytes <= fetched() <= part.unit.bytes + HEADERS
     assert store.counting.without_range == 0
 
 
@@ -185,12 +186,12 @@ def as_text(sessions: list[SessionResult]) -> list[str]:
     return sorted(repr((one.name, one.captures, one.rules, sorted(map(repr, one.findings)))) for one in sessions)
 
 
-def killed_at_two_places(marks: Path) -> Callable[[Dialects, SplitJob], SplitDone]:
-    """`decode_split`, but the first attempt at split 1 dies before its file is complete, and at split 2 after that."""
+def killed_at_two_places(marks: Path) -> Callable[[Dialects, UnitFile], Written]:
+    """`write_unit`, but the first attempt at unit 1 dies before its file is complete, and at unit 2 after that."""
 
-    def die_once(split: int) -> None:
+    def die_once(number: int) -> None:
         try:
-            (marks / str(split)).touch(exist_ok=False)
+            (marks / str(number)).touch(exist_ok=False)
         except FileExistsError:
             return
         os.kill(os.getpid(), signal.SIGKILL)
@@ -200,12 +201,12 @@ def killed_at_two_places(marks: Path) -> Callable[[Dialects, SplitJob], SplitDon
             die_once(1)
             super()._complete()
 
-    def decode(dialects: Dialects, job: SplitJob) -> SplitDone:
+    def decode(dialects: Dialects, target: UnitFile) -> Written:
         with mock.patch(
-            "spark_analysis.split_decoding.MessagesFile", DyingFile if job.split.ordinal == 1 else MessagesFile
+            "spark_analysis.unit_writing.MessagesFile", DyingFile if target.name.endswith("-00001") else MessagesFile
         ):
-            done = decode_split(dialects, job)
-        if job.split.ordinal == 2:
+            done = write_unit(dialects, target)
+        if target.name.endswith("-00002"):
             die_once(2)
         return done
 
@@ -220,7 +221,7 @@ def test_ingest_into_a_store_with_tasks_killed_gives_the_rows_of_an_undisturbed_
     sources, where = [str(captures)], store.uri("killed")
     ingest(spark, sources, tmp_path / "calm", split_bytes=20_000)
     (tmp_path / "marks").mkdir()
-    monkeypatch.setattr("spark_analysis.ingest.decode_split", killed_at_two_places(tmp_path / "marks"))
+    monkeypatch.setattr("spark_analysis.ingest.write_unit", killed_at_two_places(tmp_path / "marks"))
     staged: list[str] = []
 
     @contextmanager

@@ -11,13 +11,13 @@ from generators.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.columnar.datagrams import DatagramBatch
 from pcap_tools.columnar.decoder import Decoder
+from pcap_tools.detect import wanted_dialects
 from spark_analysis import nearby
 from spark_analysis.check import check
 from spark_analysis.checker.ingested import find_sources
 from spark_analysis.checker.verdicts import Finding, Place
 from spark_analysis.ingest import ingest
 from spark_analysis.nearby import Row, frames_near
-from spark_analysis.planning import wanted_dialects
 
 from .made_results import finding
 from .report_pages import findings_capture
@@ -80,7 +80,7 @@ def test_of_a_long_capture_only_the_splits_and_batches_that_hold_them_are_decode
         return decode(self, batch)
 
     monkeypatch.setattr(Decoder, "decode", counted)
-    monkeypatch.setattr(nearby, "_SPLIT_BYTES", 20_000)
+    monkeypatch.setattr(nearby, "_UNIT_BYTES", 20_000)
     monkeypatch.setattr(nearby, "_BATCH_ROWS", 50)
     monkeypatch.setattr(nearby, "NEAR_FRAMES", 100)
     in_splits = near(long, *findings)
@@ -94,7 +94,7 @@ def test_however_a_capture_is_cut_the_rows_are_the_same(long: Path, monkeypatch:
     findings = spread(long)
     whole = near(long, *findings)
     assert [len(rows) > 4 for rows in whole] == [True] * 3
-    monkeypatch.setattr(nearby, "_SPLIT_BYTES", 20_000)
+    monkeypatch.setattr(nearby, "_UNIT_BYTES", 20_000)
     monkeypatch.setattr(nearby, "_BATCH_ROWS", 50)
     assert near(long, *findings) == whole
 

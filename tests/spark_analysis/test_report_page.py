@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from pcap_tools.detect import wanted_dialects
 from spark_analysis.checker.ingested import Sources
 from spark_analysis.checker.verdicts import Cause, CheckResult, RuleVerdict
-from spark_analysis.planning import wanted_dialects
 from spark_analysis.reports.html.page import html_page
 from spark_analysis.reports.html.sentences import page_sentence, page_verdict, session_sentence
 

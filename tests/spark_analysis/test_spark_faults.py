@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pcap_tools.decoding import decode_capture
+from pcap_tools.detect import wanted_dialects
 from pcap_tools.errors import TopicsharkError
 from spark_analysis.check import judge
 from spark_analysis.checker.ingested import find_sources
@@ -24,7 +25,6 @@ from spark_analysis.engines import SparkEngine, Stage
 from spark_analysis.ingest import Ingested, ingest
 from spark_analysis.manifest import load_manifest
 from spark_analysis.pipeline import Options
-from spark_analysis.planning import wanted_dialects
 from tests.conftest import REPO
 
 from .traffic import write_capture

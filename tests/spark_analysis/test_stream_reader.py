@@ -91,7 +91,7 @@ def test_an_offset_lists_what_was_read_and_is_still_there(tmp_path: Path, rotate
     (tmp_path / "run.pcap").unlink()
     second = reader.latestOffset(first, ReadAllAvailable())
     assert second == {"files": [str(tmp_path / "run.pcap1"), str(tmp_path / "run.pcap2")]}
-    assert [part.value.split.source for part in reader.partitions(first, second)] == [str(tmp_path / "run.pcap2")]
+    assert [part.unit.capture for part in reader.partitions(first, second)] == [str(tmp_path / "run.pcap2")]
 
 
 def test_without_anything_new_the_offset_stays(tmp_path: Path, rotated: list[Path]) -> None:
@@ -108,7 +108,7 @@ def test_a_file_that_finishes_late_is_read_though_later_ones_were(tmp_path: Path
     first = reader.latestOffset({"files": []}, ReadAllAvailable())
     arrive(tmp_path, rotated[2:3])
     second = reader.latestOffset(first, ReadAllAvailable())
-    assert [part.value.split.source for part in reader.partitions(first, second)] == [str(tmp_path / "run.pcap2")]
+    assert [part.unit.capture for part in reader.partitions(first, second)] == [str(tmp_path / "run.pcap2")]
 
 
 def test_available_now_leaves_out_what_comes_later(tmp_path: Path, rotated: list[Path]) -> None:

@@ -14,7 +14,8 @@ from .pictures import picture
 from .sentences import worst_first
 
 if TYPE_CHECKING:
-    from ...capture_parts import Dialects
+    from pcap_tools.detect import Dialects
+
     from ...checker.ingested import Sources
     from ...checker.verdicts import Finding, SessionResult
 

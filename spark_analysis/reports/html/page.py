@@ -29,7 +29,8 @@ from .rules import MOST_FINDINGS, all_rules, rule_sections
 from .sentences import UNTESTED, page_sentence, page_verdict, session_sentence, worst_first
 
 if TYPE_CHECKING:
-    from ...capture_parts import Dialects
+    from pcap_tools.detect import Dialects
+
     from ...checker.ingested import Sources
     from ...checker.verdicts import CheckResult, SessionResult
 
