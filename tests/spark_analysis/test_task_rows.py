@@ -6,6 +6,8 @@ import io
 import os
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
+from threading import Event
 
 import pytest
 from pyspark.sql import SparkSession
@@ -64,11 +66,29 @@ class TestOnSpark:
             run_rows(spark, int, fail, [[1]], "count")
         assert str(told.value) == "Spark could not count: OSError: [Errno 28] No space left on device"
 
-    def test_progress_is_shown_and_taken_away(self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_progress_is_shown_and_taken_away(
+        self, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Tasks end once their progress was shown, so that they never are too quick for it."""
         monkeypatch.setattr("spark_analysis.progress._EVERY_S", 0.001)
-        terminal = io.StringIO()
+        shown = tmp_path / "shown"
+
+        class Terminal(io.StringIO):
+            def write(self, text: str) -> int:
+                if "of 3 tasks done" in text:
+                    shown.touch()
+                return super().write(text)
+
+        def wait(number: int) -> int:
+            tries = 6_000
+            while tries and not shown.exists():
+                Event().wait(0.01)
+                tries -= 1
+            return number
+
+        terminal = Terminal()
         with task_progress(spark, "count", terminal):
-            run_rows(spark, int, abs, [[1], [2], [3]], "count")
+            run_rows(spark, int, wait, [[1], [2], [3]], "count")
         assert "count: " in terminal.getvalue()
         assert "of 3 tasks done" in terminal.getvalue()
         assert terminal.getvalue().endswith("\r\033[K")
