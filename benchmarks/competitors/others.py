@@ -11,7 +11,7 @@ import os
 import struct
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 DISSECTOR = Path(__file__).parents[2] / "dissector.lua"
@@ -40,10 +40,16 @@ def tshark_lines(capture: Path, packets: int) -> int:
     return _tshark(capture, packets)
 
 
-def _tshark(capture: Path, packets: int, *options: str) -> int:
+def tshark_plain(capture: Path, packets: int) -> int:
+    """Without any Lua: time, address and payload as text, for a script of one's own."""
+    wanted = [part for field in ("frame.time_epoch", "ip.src", "udp.payload") for part in ("-e", field)]
+    return _tshark(capture, packets, "-T", "fields", *wanted, script=())
+
+
+def _tshark(capture: Path, packets: int, *options: str, script: Sequence[str] = SCRIPT) -> int:
     with tempfile.TemporaryDirectory() as home:
         clean = {**os.environ, "HOME": home, "WIRESHARK_CONFIG_DIR": home}
-        command = ["tshark", "-r", str(capture), "-c", str(packets), *SCRIPT, *options]
+        command = ["tshark", "-r", str(capture), "-c", str(packets), *script, *options]
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, env=clean)
     return packets
 
@@ -102,6 +108,7 @@ def by_struct(capture: Path, packets: int) -> int:
 OTHERS: dict[str, Callable[[Path, int], int]] = {
     "tshark-fields": tshark_fields,
     "tshark-lines": tshark_lines,
+    "tshark-plain": tshark_plain,
     "pyshark": by_pyshark,
     "scapy": by_scapy,
     "dpkt": by_dpkt,
