@@ -4,8 +4,8 @@
     python -m benchmarks.checking --sizes 1e7,1e8                  # 10 GB of disk
 
 tshark reads the first part of the capture, and packets a second are compared. Spark has two cores and is started
-before the clock is; how long that takes is told, too. Each capture is checked so often, and its quickest time counts. In the *hot* captures one client or one topic has most of the
-traffic (`benchmarks/hot_captures.py`).
+before the clock is; how long that takes is told, too. Each capture is checked several times, and its quickest time
+counts. In the *hot* captures one client or one topic has most of the traffic (`benchmarks/hot_captures.py`).
 """
 
 from __future__ import annotations
