@@ -24,7 +24,7 @@ from .checker.events import COLUMNS, PAYLOAD_HASH, Col, Events, events_of, with_
 from .checker.facts import SessionFacts, needs_control
 from .checker.kernels.hashing import hashes, mix
 from .checker.loop_rules import judges_payloads
-from .checker.steps import StepFindings, client_rows, join_findings, judge_datagrams, prepare
+from .checker.steps import StepFindings, client_rows, join_findings, judge_datagrams
 from .engines import Packed
 from .packing import narrow, pack, pack_tables, split_rows, together, unpack
 
@@ -128,16 +128,15 @@ class UnitCutter:
     were busy; for buckets of clients control messages with their ACKs (``changes``), and all rows (``client``); for
     buckets of topics publishes, forwards and, where messages are retained, subscriptions (``topic``).
 
-    Dialects whose steps must know the control rows of the session are read twice: first ``for_survey``, then not.
+    Where topics are numbers, only clients know what these mean: all rows go to them (``all``), and on from there.
     """
 
-    def __init__(self, cut: Cut, survey: int, for_survey: bool) -> None:
-        self._cut, self._survey, self._for_survey = cut, survey, for_survey
-        self._has_rows = not (for_survey and needs_control(cut.facts.policy))
+    def __init__(self, cut: Cut, survey: int) -> None:
+        self._cut, self._survey, self._by_number = cut, survey, needs_control(cut.facts.policy)
         self._told: list[Packed] = []
         self._findings: list[StepFindings] = []
         self._columns: dict[str, list[Integers]] = {name: [] for name in ("clients", "topics", "beside", "payload")}
-        self._rows: dict[str, list[Integers]] = {kind: [] for kind in ("changes", "client", "topic", "asks")}
+        self._rows: dict[str, list[Integers]] = {kind: [] for kind in ("changes", "all", "client", "topic", "asks")}
 
     def cut(self, table: pa.Table) -> Iterator[Packed]:
         """The rows of one dialect, in the order of the capture (`events.rows_of`). Small packed rows come first: who
@@ -152,39 +151,41 @@ class UnitCutter:
         yield from self._told
         if self._findings:
             yield candidates_row(self._cut, join_findings(self._findings))
-        if self._for_survey:
-            yield from self._split("changes", table, "clients")
-        if self._has_rows:
-            yield from self._split("client", self._client_columns(table), "clients")
-            yield from self._split("topic", table, "topics")
-            asking = table.take(pa.array(_joined(self._rows["asks"])))
-            yield from self._cut.packed("topic", self._cut.by_filter(asking, asking.column("filter")))
+        yield from self._split("changes", table, "clients")
+        if self._by_number:
+            yield from self._split("all", self._with_beside(table), "clients")
+            return
+        yield from self._split("client", self._client_columns(table), "clients")
+        yield from self._split("topic", table, "topics")
+        yield from asking_rows(self._cut, table, _joined(self._rows["asks"]))
 
     def _look(self, chunk: pa.Table, start: int) -> pa.Table:
         """Find out where the rows of a chunk go; returned are these rows in the order of events."""
         events = with_brokers(events_of(chunk, self._cut.facts.policy, self._cut.facts.captures), self._cut.facts)
-        self._columns["clients"].append(self._cut.client_buckets(events))
-        if self._for_survey:
-            self._told.append(Packed(self._survey, "edges", pack(edges_of(events))))
-            self._told.append(Packed(self._survey, "runs", pack(runs_of(events))))
-            self._rows["changes"].append(np.flatnonzero(control_and_acks(events)) + start)
-        if not self._has_rows:
-            return events.table
-        prepare(events, self._cut.facts)
+        self._told.append(Packed(self._survey, "edges", pack(edges_of(events))))
+        self._told.append(Packed(self._survey, "runs", pack(runs_of(events))))
+        self._rows["changes"].append(np.flatnonzero(control_and_acks(events)) + start)
         set_beside(events)
+        self._columns["clients"].append(self._cut.client_buckets(events))
+        self._columns["beside"].append(events[Col.BESIDE])
+        if self._by_number:
+            self._rows["all"].append(np.arange(len(events)) + start)
+            return events.table
         self._findings.append(judge_datagrams(events, self._cut.facts))
         rows, asks = topic_rows(events)
         self._rows["client"].append(np.flatnonzero(client_rows(events)) + start)
         self._rows["topic"].append(rows + start)
         self._rows["asks"].append(asks + start)
         self._columns["topics"].append(self._cut.topic_buckets(events))
-        self._columns["beside"].append(events[Col.BESIDE])
         self._columns["payload"].append(events[Col.PAYLOAD])
         return events.table
 
+    def _with_beside(self, table: pa.Table) -> pa.Table:
+        return table.append_column("beside", pa.array(_joined(self._columns["beside"])))
+
     def _client_columns(self, table: pa.Table) -> pa.Table:
         """What the steps by client need: of payloads mostly their hashes."""
-        table = table.append_column("beside", pa.array(_joined(self._columns["beside"])))
+        table = self._with_beside(table)
         if judges_payloads(self._cut.facts.policy):
             return table
         hashed = pa.array(_joined(self._columns["payload"]))
@@ -197,6 +198,21 @@ class UnitCutter:
 
 def _joined(chunks: Sequence[Integers]) -> Integers:
     return np.concatenate([np.zeros(0, np.int64), *chunks])
+
+
+def named_rows(cut: Cut, events: Events) -> Iterator[Packed]:
+    """What `UnitCutter` leaves to be done by client where topics are numbers; the names behind these are known now."""
+    yield candidates_row(cut, judge_datagrams(events, cut.facts))
+    rows, asks = topic_rows(events)
+    table = events.table.drop_columns(["beside"])
+    yield from cut.packed("topic", split_rows(table, cut.topic_buckets(events), cut.buckets, rows))
+    yield from asking_rows(cut, table, asks)
+
+
+def asking_rows(cut: Cut, table: pa.Table, rows: Integers) -> Iterator[Packed]:
+    """These rows, which are subscriptions, for buckets of topics."""
+    asking = table.take(pa.array(rows))
+    yield from cut.packed("topic", cut.by_filter(asking, asking.column("filter")))
 
 
 def candidates_row(cut: Cut, found: StepFindings, evidence: int = 0, astray: pa.Table | None = None) -> Packed:

@@ -5,8 +5,7 @@
 A session of one unit takes all steps in one task. A larger one is read by many tasks: they cut its rows into buckets of
 clients and of topics, and each step is a fold over buckets (`checker.steps`). To cut, they must know the brokers: these
 are guessed from the first messages, and if all of the messages tell otherwise, the session is read once more. Only
-what is small comes to the driver: who the brokers are, when they were silent, and control rows of dialects whose topics
-are numbers.
+what is small comes to the driver: who the brokers are, and when they were silent.
 """
 
 from __future__ import annotations
@@ -28,7 +27,16 @@ from pcap_tools.errors import TopicsharkError
 
 from .ack_timing import TimingSummary
 from .checker.broker_activity import EDGES, join_runs, join_units, mend_beside, runs_of
-from .checker.control import CONTROL, control_rows, subscription_rows, subscriptions_of
+from .checker.control import (
+    BINDINGS,
+    CONNECTIONS,
+    CONTROL,
+    binding_rows,
+    connection_rows,
+    control_rows,
+    subscription_rows,
+    subscriptions_of,
+)
 from .checker.deliveries import DUE, Deliveries, clients_of, expected_by, published_rows
 from .checker.endpoints import Point, add_pairs, brokers_of, pairs_of
 from .checker.events import Col, Events, events_of, rows_of
@@ -41,6 +49,7 @@ from .checker.requests import REQUESTS
 from .checker.session_plans import SessionPlan
 from .checker.steps import (
     StepFindings,
+    client_rows,
     judge_clients,
     judge_session,
     judge_topics,
@@ -50,7 +59,7 @@ from .checker.steps import (
 )
 from .checker.unit_reading import Read, read_head, read_unit
 from .checker.verdicts import verdict_rows
-from .cutting import EVERYWHERE, Cut, UnitCutter, candidates_row, cut_of, with_brokers
+from .cutting import EVERYWHERE, Cut, UnitCutter, candidates_row, cut_of, named_rows, with_brokers
 from .engines import Engine, Packed
 from .fanout import FanoutSummary
 from .packing import joined, pack, pack_tables, split_rows, together, unpack, unpack_tables
@@ -268,33 +277,30 @@ class LargeSessions:
         cuts, found = survey.cuts, [survey.packed]
         if not cuts:
             return [engine.read(_as_it_is, survey.told, "check")]
-        numbered = [cut for cut in cuts if needs_control(cut.facts.policy)]
-        if numbered:
-            units = self._readable({cut.session for cut in numbered})
-            found.append(engine.keep(self._read(partial(_read_numbered, options, cuts), units, "read")))
         buckets = _bucket_count(cuts)
 
         def fold(given: list[Any], kinds: list[str], count: int, step: Any) -> Any:
             return engine.keep(engine.fold(given, kinds, count, partial(step, options, cuts), "check"))
 
         control = [survey.control]
+        numbers = control if any(needs_control(cut.facts.policy) for cut in cuts) else []
+        if numbers:
+            found.append(fold(found, ["all"], buckets, _name_rows))
         if survey.joins:
             published = engine.fold(
                 found, ["topic"], buckets, partial(_spread_publishes, options, cuts, survey.joins), "check"
             )
             control.append(fold([*control, published], ["wild", "published"], buckets, _expect_wild))
-        matched = fold([*found, *control], ["topic", "control", "due"], buckets, _match)
-        exchanged = fold([*found, matched], ["client", "forwards", "concerned"], buckets, _judge_clients)
-        kinds = ["pending", "control", "due", "background", "requests", "bits", "served"]
+        matched = fold([*found, *control], ["topic", "control", "numbers", "due"], buckets, _match)
+        kinds = ["client", "all", "numbers", "forwards", "concerned"]
+        exchanged = fold([*found, *numbers, matched], kinds, buckets, _judge_clients)
+        kinds = ["pending", "control", "numbers", "due", "background", "requests", "bits", "served"]
         delivered = fold([*control, matched, exchanged], kinds, buckets, _judge_topics)
         places = 1 + max(cut.place for cut in cuts)
         settled = fold([*found, matched, exchanged, delivered], ["candidates"], places, _settle)
         told = [*survey.told, *(endpoints_row(cut.number, cut.facts) for cut in cuts)]
         with_rows = [survey.control, matched, exchanged, delivered] if options.summaries or options.tables else []
         return [*with_rows, settled, engine.read(_as_it_is, told, "check")]
-
-    def _readable(self, sessions: Collection[int]) -> list[tuple[int, Unit]]:
-        return [(at, unit) for at, unit in self._units if at in sessions]
 
     def _guess(self) -> list[Cut]:
         """What the first messages of each session show, so that its rows can be cut in the same pass in which all of
@@ -336,7 +342,7 @@ class LargeSessions:
         step = partial(_survey_bucket, options, self._sessions, cuts)
         kinds = ["changes", "pairs", "edges", "runs", *told]
         control = engine.keep(engine.fold([packed], kinds, _survey_place(options, cuts, len(plans)), step, "look"))
-        rows = engine.collect([control], [*told, "facts", "edges", "runs", "numbers", "joins"], "look")
+        rows = engine.collect([control], [*told, "facts", "edges", "runs", "joins"], "look")
         found: dict[tuple[int, str], list[bytes]] = {}
         for row in rows:
             found.setdefault((row.bucket, row.kind), []).append(row.data)
@@ -347,8 +353,7 @@ class LargeSessions:
                 known = _facts_from(unpack(data), plans[at], dialects[place])
                 edges, runs = ([unpack(one) for one in found[bucket, name]] for name in ("edges", "runs"))
                 activity = join_units(int(known.policy.ack_place[PUBLISH]), edges, runs)
-                numbered = joined(found.get((bucket, "numbers"), ()), CONTROL)
-                facts[at, place] = known.with_activity(activity).with_control(numbered)
+                facts[at, place] = known.with_activity(activity)
         known_cuts = [replace(cut, facts=facts[cut.key]) for cut in cuts if cut.key in facts]
         return Survey(
             packed,
@@ -426,7 +431,7 @@ def _read_unit(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) ->
             yield Packed(own + place, "pairs", pack(pairs_of(table, Policy(dialect), copies)))
             for cut in cuts:
                 if cut.key == (at, place):
-                    yield from UnitCutter(cut, own + place, for_survey=True).cut(table)
+                    yield from UnitCutter(cut, own + place).cut(table)
 
 
 def _bucket_count(cuts: Sequence[Cut]) -> int:
@@ -464,14 +469,14 @@ def _survey_bucket(
     yield Packed(bucket, "runs", pack(join_runs(unpack(one) for one in rows.get("runs", ()))))
 
 
-def _read_numbered(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) -> Iterator[Packed]:
-    """The rows of dialects that have to know the control rows first."""
-    at, unit = item
-    read = read_unit(unit, options.dialects)
-    for cut in cuts:
-        if cut.session == at and needs_control(cut.facts.policy) and read.batches:
-            table = rows_of(read.batches, cut.facts.policy.dialect.name)
-            yield from UnitCutter(cut, -1, for_survey=False).cut(table)
+def _name_rows(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
+    """By client, where topics are numbers: its rows by topic, now that their names are known."""
+    cut = cut_of(cuts, bucket)
+    if cut is None or "all" not in rows:
+        return
+    events = cut.events(rows["all"])
+    own = replace(cut, facts=cut.facts.with_control(control_rows(events)))
+    yield from named_rows(own, prepare(events, own.facts))
 
 
 def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
@@ -487,7 +492,10 @@ def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict
         else:
             yield from cut.packed("control", [(place, part)])
     if needs_control(cut.facts.policy):
-        yield Packed(_survey_place(options, cuts, *cut.key), "numbers", pack(control))
+        policy = cut.facts.policy
+        tables = {"bindings": binding_rows(control, policy), "connections": connection_rows(control, policy)}
+        data = pack_tables(tables)
+        yield from (Packed(topic, "numbers", data) for topic in cut.topics)
     if "subscriptions" in options.tables or options.summaries:
         subscriptions = subscriptions_of(control, cut.facts.policy)
         table = subscription_rows(subscriptions, cut.facts.session, cut.facts.captures)
@@ -524,6 +532,15 @@ def _expect_wild(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[
             yield Packed(published.column("bucket")[0].as_py(), "due", pack(due))
 
 
+def _numbered(facts: SessionFacts, rows: dict[str, list[bytes]]) -> SessionFacts:
+    """With what numbers mean and who is connected."""
+    if not needs_control(facts.policy):
+        return facts
+    tables = [unpack_tables(data) for data in rows.get("numbers", ())]
+    bindings = together([one["bindings"] for one in tables], BINDINGS)
+    return facts.with_numbers(bindings, together([one["connections"] for one in tables], CONNECTIONS))
+
+
 def _topic_step(cut: Cut, rows: dict[str, list[bytes]], events: list[bytes]) -> tuple[Events, SessionFacts]:
     """What both steps by topic begin with."""
     policy = cut.facts.policy
@@ -534,7 +551,7 @@ def _topic_step(cut: Cut, rows: dict[str, list[bytes]], events: list[bytes]) -> 
         subscriptions = subscriptions_of(together([control, joined(rows["background"], CONTROL)], CONTROL), policy)
     if due is not None:
         subscriptions = subscriptions.naming(due.column("filter").unique().to_pylist(), clients_of(due))
-    facts = cut.facts.with_subscriptions(subscriptions, expecting, due)
+    facts = _numbered(cut.facts, rows).with_subscriptions(subscriptions, expecting, due)
     return prepare(cut.events(events), facts), facts
 
 
@@ -572,12 +589,16 @@ def _judge_clients(
 ) -> Iterator[Packed]:
     """By client: exchanges and their findings; what topics want to know of requests."""
     cut = cut_of(cuts, bucket)
-    if cut is None or "client" not in rows:
+    if cut is None or not ("client" in rows or "all" in rows):
         return
-    events = prepare(cut.events(rows["client"]), cut.facts)
-    mend_beside(events, cut.facts.activity)
+    facts = _numbered(cut.facts, rows)
+    events = cut.events(rows["client"] if "client" in rows else rows["all"])
+    if "all" in rows:
+        events = with_brokers(events.some(client_rows(events)), facts)
+    prepare(events, facts)
+    mend_beside(events, facts.activity)
     forwards = Forwards.of(joined(rows.get("forwards", ()), FORWARDS))
-    found = judge_clients(events, cut.facts, forwards, options.with_rows)
+    found = judge_clients(events, facts, forwards, options.with_rows)
     yield from _client_outputs(cut.number, cut.facts, found.exchanges, found.publishes, options)
     yield from (Packed(topic, "bits", str(found.evidence).encode()) for topic in cut.topics)
     yield candidates_row(cut, found.findings, found.evidence, found.astray)

@@ -1,12 +1,11 @@
 """Control data of a session: who subscribed to what and for how long, what numbers mean, who is connected.
 
 `control_rows` is a fold by client: control messages and the ACKs that they may have got give one row a control message.
-What is known of the whole session (`subscriptions_of`, `bindings_of`, `connected_of`) is made from these rows.
+What is known of the whole session (`Subscriptions`, `Bindings`, `Connections`) is made from these rows.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from ..schemas import SUBSCRIPTIONS
 from .events import FROM_BROKER, NOTHING, TO_BROKER, Col, Events, capture_and_frame, endpoint_text
 from .kernels.answering import first_answers
 from .kernels.expecting import Lists
-from .kernels.hashing import hash_of, mix
+from .kernels.hashing import hashes, mix
 from .kernels.subscribing import CHANGE_ENDED, CHANGE_ID, CHANGE_MOST, CHANGE_TIME, CHANGED, follow_subscriptions
 from .policy import ACK, CREATE, SUBSCRIBE, UNSUBSCRIBE, Policy
 
@@ -36,6 +35,13 @@ CONTROL = pa.schema(
     [(name, pa.int64()) for name in ("time", "id", "broker", "client", "message", "side")]
     + [(name, pa.int64()) for name in ("number", "key", "answered")]
     + [(name, pa.string()) for name in ("filter_text", "topic_text", "client_text")]
+)
+
+# What topic numbers mean, and who is connected: made by client, and needed for all topics.
+BINDINGS = pa.schema([(name, pa.int64()) for name in ("owner", "number", "time")] + [("name", pa.string())])
+# ``client`` is null where the broker restarts; ``asked`` and ``id`` are of the message that shows it.
+CONNECTIONS = pa.schema(
+    [("client", pa.int64()), ("time", pa.int64()), ("now", pa.bool_()), ("asked", pa.int64()), ("id", pa.int64())]
 )
 
 
@@ -280,15 +286,25 @@ class Bindings:
             found = np.where(holds, self.names[at], found)
         return found
 
+    @classmethod
+    def of(cls, rows: pa.Table) -> Bindings:
+        """From rows of ``BINDINGS``; those of an owner in order."""
+        texts = rows.column("name").combine_chunks()
+        owners, numbers, times = (rows.column(name).to_numpy() for name in ("owner", "number", "time"))
+        keys, names = mix(owners, numbers), hashes(texts)
+        order = np.lexsort((times, keys))
+        distinct = texts.unique()
+        by_hash = dict(zip(hashes(distinct).tolist(), distinct.to_pylist(), strict=True))
+        return cls(keys[order], times[order], names[order], by_hash, owners[order])
+
 
 def no_bindings() -> Bindings:
-    none = np.zeros(0, np.int64)
-    return Bindings(none, none, none, {}, none)
+    return Bindings.of(BINDINGS.empty_table())
 
 
-def bindings_of(control: pa.Table, policy: Policy) -> Bindings:
-    """Numbers are bound by creations; in sessions by what the broker answers, too."""
-    made: list[tuple[int, int, int, str]] = []  # owner, number, time, name
+def binding_rows(control: pa.Table, policy: Policy) -> pa.Table:
+    """``BINDINGS`` of some clients. Numbers are bound by creations; in sessions by what the broker answers, too."""
+    made: list[tuple[int, int, int, str]] = []
     asked: dict[tuple[int, int], str] = {}
     bound: set[tuple[int, int]] = set()
     for row in in_order(control).to_pylist() if policy.dialect.spec.topics.kind == "number" else ():
@@ -305,39 +321,66 @@ def bindings_of(control: pa.Table, policy: Policy) -> Bindings:
             continue  # a number keeps its first name
         bound.add((owner, number))
         made.append((owner, number, row["time"], name))
-    return _as_bindings(made)
+    columns = list(zip(*made, strict=True)) if made else [()] * len(BINDINGS)
+    return pa.table([pa.array(list(one), kind.type) for one, kind in zip(columns, BINDINGS, strict=True)], BINDINGS)
 
 
-def _as_bindings(made: list[tuple[int, int, int, str]]) -> Bindings:
-    owners = np.array([one[0] for one in made], np.int64)
-    numbers = np.array([one[1] for one in made], np.int64)
-    times = np.array([one[2] for one in made], np.int64)
-    texts = {hash_of(text): text for text in {one[3] for one in made}}
-    by_text = {text: number for number, text in texts.items()}
-    names = np.array([by_text[one[3]] for one in made], np.int64)
-    keys = mix(owners, numbers)
-    order = np.lexsort((times, keys))
-    return Bindings(keys[order], times[order], names[order], texts, owners[order])
-
-
-def connected_of(control: pa.Table, policy: Policy) -> dict[int, tuple[Integers, NDArray[np.bool_]]]:
-    """By client: times at which it connects (once that is answered) or disconnects. Empty without sessions."""
-    if not policy.has_sessions:
-        return {}
-    changes: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+def connection_rows(control: pa.Table, policy: Policy) -> pa.Table:
+    """``CONNECTIONS`` of some clients: they connect, once that is answered, or disconnect. None without sessions."""
+    made: list[tuple[int | None, int, bool, int, int]] = []
     left: dict[int, int] = {}
-    for row in in_order(control).to_pylist():
+    for row in in_order(control).to_pylist() if policy.has_sessions else ():
         name, client, time = policy.messages[row["message"]], row["client"], row["time"]
         if row["side"] == TO_BROKER and name == CONNECTS and row["answered"] != UNANSWERED:
-            changes[client].append((row["answered"], True))
+            made.append((client, row["answered"], True, time, row["id"]))
         elif row["side"] == TO_BROKER and name == DISCONNECTS:
-            changes[client].append((time, False))
+            made.append((client, time, False, time, row["id"]))
             left[client] = time
         elif name == DISCONNECTS and time - left.get(client, -GOODBYE_NS) >= GOODBYE_NS:
             # The broker turns away a client that did not leave: it has forgotten all sessions, as after a restart.
-            for one in changes.values():
-                one.append((time, False))
-    return {
-        client: (np.array([time for time, _ in found], np.int64), np.array([now for _, now in found], np.bool_))
-        for client, found in changes.items()
-    }
+            made.append((None, time, False, time, row["id"]))
+    columns = list(zip(*made, strict=True)) if made else [()] * len(CONNECTIONS)
+    arrays = [pa.array(list(one), kind.type) for one, kind in zip(columns, CONNECTIONS, strict=True)]
+    return pa.table(arrays, CONNECTIONS)
+
+
+@dataclass(frozen=True)
+class Connections:
+    """By client (sorted) when it connects and disconnects: from ``first[i]`` to ``first[i + 1]``."""
+
+    clients: Integers
+    first: Integers
+    times: Integers
+    states: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> Connections:
+        """From rows of ``CONNECTIONS``, in any order. After a restart of the broker nobody is connected who was."""
+        restarts = rows.filter(pc.is_null(rows.column("client"))).to_pylist()
+        own = rows.filter(pc.is_valid(rows.column("client")))
+        client, time, asked, ids = (own.column(name).to_numpy() for name in ("client", "time", "asked", "id"))
+        now = own.column("now").to_numpy(zero_copy_only=False)
+        order = np.lexsort((ids, asked, client))
+        starts = order[np.flatnonzero(np.append(True, client[order][1:] != client[order][:-1]))] if len(own) else order
+        for one in restarts:
+            before = starts[
+                (asked[starts] < one["time"]) | ((asked[starts] == one["time"]) & (ids[starts] < one["id"]))
+            ]
+            count = len(before)
+            client, time = np.append(client, client[before]), np.append(time, np.full(count, one["time"]))
+            asked, ids = np.append(asked, np.full(count, one["time"])), np.append(ids, np.full(count, one["id"]))
+            now = np.append(now, np.zeros(count, np.bool_))
+        order = np.lexsort((ids, asked, client))
+        clients, first = np.unique(client[order], return_index=True)
+        return cls(clients, np.append(first, len(order)), time[order], now[order])
+
+    def of_client(self, client: int) -> tuple[Integers, NDArray[np.bool_]]:
+        place = int(np.searchsorted(self.clients, client))
+        if place == len(self.clients) or self.clients[place] != client:
+            return self.times[:0], self.states[:0]
+        mine = slice(self.first[place], self.first[place + 1])
+        return self.times[mine], self.states[mine]
+
+
+def no_connections() -> Connections:
+    return Connections.of(CONNECTIONS.empty_table())

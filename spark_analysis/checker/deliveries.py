@@ -336,7 +336,7 @@ def _excuse_the_absent(events: Events, facts: SessionFacts, due: Integers) -> No
     if not facts.policy.has_sessions:
         return
     for at in range(due.shape[1]):
-        times, states = facts.connected.get(int(due[CLIENT, at]), (np.zeros(0, np.int64), np.zeros(0, np.bool_)))
+        times, states = facts.connected.of_client(int(due[CLIENT, at]))
         came = events[Col.TIME][due[PUBLISH, at]]
         place = np.searchsorted(times, came, "right") - 1
         stays = place + 1 == len(times) or times[place + 1] > came + AT_ONCE_NS

@@ -11,13 +11,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .broker_activity import Activity
-from .control import Bindings, Subscriptions, bindings_of, connected_of, no_bindings, no_subscriptions
+from .control import (
+    Bindings,
+    Connections,
+    Subscriptions,
+    binding_rows,
+    connection_rows,
+    no_bindings,
+    no_connections,
+    no_subscriptions,
+)
 from .endpoints import Brokers, Point, capture_point, choose_brokers, starts_late
 from .events import NOTHING, Col, Events
 from .policy import Policy
 
 Integers = NDArray[np.int64]
-Connected = dict[int, tuple[Integers, NDArray[np.bool_]]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ class SessionFacts:
     datagrams: int
     activity: Activity = field(default_factory=Activity)
     bindings: Bindings = field(default_factory=no_bindings)
-    connected: Connected = field(default_factory=dict)
+    connected: Connections = field(default_factory=no_connections)
     subscriptions: Subscriptions = field(default_factory=no_subscriptions)
     expecting: Subscriptions = field(default_factory=no_subscriptions)
     due: pa.Table | None = None
@@ -57,7 +65,11 @@ class SessionFacts:
         """What numbers mean and who is connected; nothing where the dialect has neither."""
         if not needs_control(self.policy):
             return self
-        return replace(self, bindings=bindings_of(control, self.policy), connected=connected_of(control, self.policy))
+        return self.with_numbers(binding_rows(control, self.policy), connection_rows(control, self.policy))
+
+    def with_numbers(self, bindings: pa.Table, connections: pa.Table) -> SessionFacts:
+        """The same from rows of ``BINDINGS`` and ``CONNECTIONS``."""
+        return replace(self, bindings=Bindings.of(bindings), connected=Connections.of(connections))
 
     def with_subscriptions(
         self, subscriptions: Subscriptions, expecting: Subscriptions | None = None, due: pa.Table | None = None
