@@ -19,21 +19,23 @@ ENDING = ".pcapng"
 
 @app.command(epilog="Example: topicshark annotate capture.pcap -o annotated.pcapng && wireshark annotated.pcapng")
 def annotate(
-    capture: Annotated[str, typer.Argument(metavar="CAPTURE", help="One capture: pcap or pcapng, also gzipped.")],
-    output: Annotated[str, typer.Option("--output", "-o", metavar="OUT.pcapng", help="Where to write it.")],
+    capture: Annotated[
+        str, typer.Argument(metavar="CAPTURE", help="Capture to annotate: pcap or pcapng, optionally gzipped.")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="OUT.pcapng", help="File to write.")],
     dialect: DialectNames = None,
     port: Ports = None,
     broker: Brokers = None,
     engine: EngineChoice = Engine.AUTO,
 ) -> None:
-    """Write a capture again with its findings as packet comments.
+    """Copy a capture and add its findings as packet comments.
 
-    The frames stay as they are, and so do comments that are there already. Wireshark lists the findings under
-    Analyze > Expert Information. Addresses get names by role: broker, publisher-1, subscriber-1, client-1.
+    Frames and existing comments stay unchanged. Wireshark lists the findings under Analyze > Expert Information.
+    Addresses are named by role: broker, publisher-1, subscriber-1, client-1.
 
-    Exit code: 0 it is written, whatever was found (check is there to judge); 3 nothing could be read or no datagram is
-    in a known dialect, and then nothing is written: without comments it would look as if all were well; 4 the capture
-    is damaged, and what is whole of it is written.
+    Exit code 0: the file was written, with or without findings (check gives the verdict). 3: nothing could be read,
+    or no datagram belongs to a known dialect; no file is written, because a capture without comments would look like a
+    pass. 4: the capture is damaged; its readable part was written.
     """
     _refuse(capture, output)
     result = run_check(Asked([capture], dialect, port, broker, False, engine, None), most_findings=sys.maxsize)

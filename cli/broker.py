@@ -12,53 +12,58 @@ app = new_app()
 
 SYNC_WORDS = {"always": True, "never": False}
 SILENT_HELP = (
-    "Send more than --amplification allows to clients that never acknowledge, as those of some dialects never do. "
-    "Unless said, so on a loopback address and not so on any other."
+    "Exempt clients that never acknowledge from --amplification; some dialects have no client ACKs. "
+    "Default: on for loopback addresses, off otherwise."
 )
 
 
 @app.command(epilog="Example: topicshark broker --dialect colon --state broker.state --pcap broker.pcap")
 def broker(
-    dialect: Annotated[str, typer.Option(metavar="NAME|FILE.toml", help="Whose broker to be.")] = "colon",
-    host: Annotated[str, typer.Option(help="The address to listen on, IPv4 or IPv6; :: is all of both.")] = "127.0.0.1",
+    dialect: Annotated[str, typer.Option(metavar="NAME|FILE.toml", help="Dialect to speak.")] = "colon",
+    host: Annotated[str, typer.Option(help="Address to listen on. :: means all IPv4 and IPv6.")] = "127.0.0.1",
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="The UDP port; unless said, the dialect's. 0: any free one.")
+        int | None, typer.Option(min=0, max=65535, help="UDP port; 0: any free port. Default: the dialect's port.")
     ] = None,
     state: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Keep retained messages and subscriptions over a restart here.")
+        str | None, typer.Option(metavar="FILE", help="Keep retained messages and subscriptions in this file.")
     ] = None,
     state_sync: Annotated[
         str,
         typer.Option(
             metavar="always|never",
-            help="Wait for the disk before an ACK: survives a power cut too. never: a kill of the broker only.",
+            help="always: sync to disk before each ACK (survives power loss). never: no sync (survives a kill).",
         ),
     ] = "always",
-    pcap: Annotated[str | None, typer.Option(metavar="FILE", help="Record all traffic here; needs no root.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No line a message.")] = False,
+    pcap: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Record all traffic to this file; needs no root.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not print each message.")] = False,
     mistake: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Make a mistake of the original systems; may be repeated.")
+        list[str] | None, typer.Option(metavar="NAME", help="Imitate a mistake of the original systems (repeatable).")
     ] = None,
     nak: Annotated[
-        bool, typer.Option("--nak", help="Refuse requests with a NAK, where the dialect has one and clients know it.")
+        bool, typer.Option("--nak", help="Refuse requests with a NAK. Dialect and clients must support it.")
     ] = False,
     list_mistakes: Annotated[bool, typer.Option("--list-mistakes", help="List the mistakes and exit.")] = False,
-    subscriptions_by_source: Annotated[int, typer.Option(min=0, help="Limit for one address.")] = 1_000,
-    subscriptions: Annotated[int, typer.Option(min=0, help="Limit in all.")] = 100_000,
-    retained_bytes: Annotated[int, typer.Option(min=0, help="Limit of all retained messages.")] = 16 << 20,
-    topic_bytes: Annotated[int, typer.Option(min=1, help="Limit of a topic or filter.")] = 1_024,
-    topic_depth: Annotated[int, typer.Option(min=1, help="Limit of levels in a topic or filter.")] = 64,
-    datagram_bytes: Annotated[int, typer.Option(min=1, help="Limit of a datagram.")] = 65_507,
-    requests_by_second: Annotated[int, typer.Option(min=1, help="Limit for one address.")] = 20_000,
+    subscriptions_by_source: Annotated[int, typer.Option(min=0, help="Maximum subscriptions per address.")] = 1_000,
+    subscriptions: Annotated[int, typer.Option(min=0, help="Maximum subscriptions in total.")] = 100_000,
+    retained_bytes: Annotated[int, typer.Option(min=0, help="Maximum bytes of all retained messages.")] = 16 << 20,
+    topic_bytes: Annotated[int, typer.Option(min=1, help="Maximum bytes of a topic or filter.")] = 1_024,
+    topic_depth: Annotated[int, typer.Option(min=1, help="Maximum levels of a topic or filter.")] = 64,
+    datagram_bytes: Annotated[int, typer.Option(min=1, help="Maximum bytes of a datagram.")] = 65_507,
+    requests_by_second: Annotated[int, typer.Option(min=1, help="Maximum requests per second and address.")] = 20_000,
     amplification: Annotated[
-        float, typer.Option(min=0, help="At most so many times its own bytes to an address that never acknowledged.")
+        float,
+        typer.Option(
+            min=0, help="Maximum bytes to an address that never acknowledged, as a multiple of its own bytes."
+        ),
     ] = 3.0,
     trust_silent: Annotated[bool | None, typer.Option("--trust-silent/--no-trust-silent", help=SILENT_HELP)] = None,
 ) -> None:
     """Run a conforming broker for any dialect.
 
-    The first line on stdout tells the address; then one line a message. SIGTERM or Ctrl-C stops it, SIGUSR1 prints the
-    counters, as the end does.
+    The first line on stdout shows the address. Each message then gets one line. SIGTERM or Ctrl-C stops the broker.
+    It prints its counters on SIGUSR1 and when it stops.
     """
     if list_mistakes:
         from reference_broker import Mistake

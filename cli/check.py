@@ -57,22 +57,26 @@ def check(
     broker: Brokers = None,
     merge: Merge = False,
     engine: EngineChoice = Engine.AUTO,
-    rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Only this rule (may be repeated).")] = None,
-    output: Annotated[Format, typer.Option("--format", help="For people, programs, CI servers.")] = Format.TEXT,
+    rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Check only this rule (repeatable).")] = None,
+    output: Annotated[Format, typer.Option("--format", help="Output format. csv needs --by-directory.")] = Format.TEXT,
     limit: Annotated[
         int | None,
         typer.Option(
-            min=0, metavar="N", help="Findings shown: of a rule in text (20) and html (10), in all else (1000)."
+            min=0,
+            metavar="N",
+            help="Maximum findings to show. Default: 20 per rule in text, 10 per rule in html, else 1000 in total.",
         ),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name rules that nothing put to the test.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also list rules that the captures did not exercise.")
+    ] = False,
     master: Master = None,
     by_directory: Annotated[
         bool,
-        typer.Option("--by-directory", help="Each folder in SOURCE is a submission: one row each (docs/grading.md)."),
+        typer.Option("--by-directory", help="Grade each folder in SOURCE as one submission (docs/grading.md)."),
     ] = False,
     to: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there, not to stdout.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")
     ] = None,
     _list_rules: Annotated[
         bool, typer.Option("--list-rules", callback=list_rules, is_eager=True, help="Print all rules and exit.")
@@ -80,8 +84,9 @@ def check(
 ) -> None:
     """Check captures against the rules of their protocol.
 
-    Exit code: 0 no error-level findings, 1 at least one, 3 nothing could be read or no datagram is in a known dialect,
-    4 a capture is damaged or one of several could not be read; the rest is judged. 1 takes precedence over 4.
+    Exit code 0: no error-level findings. 1: at least one. 3: nothing could be read, or no datagram belongs to a known
+    dialect. 4: a capture is damaged, or one of several could not be read; the rest was checked. 1 takes precedence
+    over 4.
     """
     chosen = _known(rule or [])
     most = limit if limit is not None else OF_A_RULE if output is Format.TEXT else IN_ALL

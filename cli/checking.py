@@ -12,19 +12,23 @@ from cli.without_pandas import spare_pandas
 
 Sources = Annotated[
     list[str],
-    typer.Argument(metavar="SOURCE", help="Captures (pcap or pcapng, also gzipped), folders, globs, URIs, Parquet."),
+    typer.Argument(
+        metavar="SOURCE", help="Captures (pcap or pcapng, optionally gzipped), folders, globs, URIs, Parquet."
+    ),
 ]
 DialectNames = Annotated[
     list[str] | None,
-    typer.Option("--dialect", metavar="NAME|FILE.toml", help="Only this dialect (may be repeated); else detected."),
+    typer.Option("--dialect", metavar="NAME|FILE.toml", help="Use only this dialect (repeatable). Default: detect."),
 ]
-Ports = Annotated[list[int] | None, typer.Option("--port", help="One more UDP port on which the dialect runs.")]
+Ports = Annotated[list[int] | None, typer.Option("--port", help="Additional UDP port of the dialect (repeatable).")]
 Brokers = Annotated[
     list[str] | None,
-    typer.Option("--broker", metavar="HOST[:PORT]", help="Who the broker is (may be repeated); else found out."),
+    typer.Option("--broker", metavar="HOST[:PORT]", help="Broker address (repeatable). Default: detect."),
 ]
-Merge = Annotated[bool, typer.Option("--merge", help="All captures of this call are one session.")]
-Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark's master (all cores of this machine).")]
+Merge = Annotated[bool, typer.Option("--merge", help="Treat all captures as one session.")]
+Master = Annotated[
+    str | None, typer.Option(metavar="URL", help="Spark master URL. Default: all cores of this machine.")
+]
 
 
 class Engine(StrEnum):
@@ -34,7 +38,8 @@ class Engine(StrEnum):
 
 
 EngineChoice = Annotated[
-    Engine, typer.Option("--engine", help="Spark, or this process alone; auto: Spark where there is much to read.")
+    Engine,
+    typer.Option("--engine", help="Where to run: spark, local (this process), or auto (Spark for large input)."),
 ]
 
 

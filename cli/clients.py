@@ -8,22 +8,23 @@ import typer
 
 from cli.exit_codes import ExitCode
 
-Dialect = Annotated[str, typer.Option(metavar="NAME|FILE.toml", help="The dialect to speak.")]
+Dialect = Annotated[str, typer.Option(metavar="NAME|FILE.toml", help="Dialect to speak.")]
 To = Annotated[
     str | None,
-    typer.Option(metavar="HOST[:PORT]", help="The broker; unless said, 127.0.0.1 and the dialect's port."),
+    typer.Option(metavar="HOST[:PORT]", help="Broker address. Default: 127.0.0.1 and the dialect's port."),
 ]
-Bind = Annotated[str | None, typer.Option(metavar="HOST[:PORT]", help="The own address; unless said, any free port.")]
-Form = Annotated[str | None, typer.Option(help="The form in which to write; see `topicshark dialects show NAME`.")]
-Role = Annotated[str | None, typer.Option(help="The role to speak as, where the dialect has several.")]
+Bind = Annotated[str | None, typer.Option(metavar="HOST[:PORT]", help="Local address. Default: any free port.")]
+Form = Annotated[str | None, typer.Option(help="Message form to write; see `topicshark dialects show NAME`.")]
+Role = Annotated[str | None, typer.Option(help="Role to speak as, if the dialect has several.")]
 ResendAfter = Annotated[
-    float | None, typer.Option(min=0.001, help="Seconds until a resend; unless said, the dialect's, else 1.")
+    float | None, typer.Option(min=0.001, help="Seconds before a resend. Default: set by the dialect, or 1.")
 ]
-Tries = Annotated[int | None, typer.Option(min=1, help="How often to send at most; unless said, 5 times or so.")]
-Backoff = Annotated[float, typer.Option(min=1.0, help="Each wait is so many times the one before.")]
-Qos = Annotated[int, typer.Option(min=-1, max=1, help="MQTT-SN: the quality of service.")]
+Tries = Annotated[int | None, typer.Option(min=1, help="Maximum number of sends. Default: set by the dialect, or 5.")]
+Backoff = Annotated[float, typer.Option(min=1.0, help="Multiply the wait by this factor after each send.")]
+Qos = Annotated[int, typer.Option(min=-1, max=1, help="MQTT-SN: quality of service.")]
 Fields = Annotated[
-    list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="Write this into another field of the request.")
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Set another field of the request (repeatable)."),
 ]
 LongWindow = Annotated[
     int,
@@ -31,12 +32,14 @@ LongWindow = Annotated[
         "--window",
         min=0,
         max=128,
-        help="topicnumber: long messages in sequence, so many packets at once; at both ends.",
+        help="topicnumber: send long messages as a sequence, this many packets at a time. Both ends need it.",
     ),
 ]
 Mistake = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Make a mistake of the original clients: retain-on-resend, number-zero."),
+    typer.Option(
+        metavar="NAME", help="Imitate a mistake of the original clients (repeatable): retain-on-resend, number-zero."
+    ),
 ]
 
 

@@ -46,19 +46,23 @@ class Look:
 
 @app.command(epilog="Examples: topicshark decode capture.pcap | tcpdump -w - udp | topicshark decode - --format jsonl")
 def decode(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="pcap or pcapng, also gzipped; - for stdin")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="Capture: pcap or pcapng, optionally gzipped; - for stdin.")
+    ],
     dialect: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|FILE.toml", help="Only this dialect (may be repeated); else it is detected."),
+        typer.Option(metavar="NAME|FILE.toml", help="Use only this dialect (repeatable). Default: detect."),
     ] = None,
-    port: Annotated[list[int] | None, typer.Option(help="One more UDP port on which the dialect runs.")] = None,
-    output: Annotated[Format, typer.Option("--format", help="For people, or one JSON object a line.")] = Format.TABLE,
-    show_all: Annotated[bool, typer.Option("--all", help="Show UDP datagrams of no known dialect too.")] = False,
+    port: Annotated[list[int] | None, typer.Option(help="Additional UDP port of the dialect (repeatable).")] = None,
+    output: Annotated[
+        Format, typer.Option("--format", help="Output format: a table, or one JSON object per line.")
+    ] = Format.TABLE,
+    show_all: Annotated[bool, typer.Option("--all", help="Also show UDP datagrams of no known dialect.")] = False,
 ) -> None:
     """Decode the datagrams of captures, one line each, without Spark.
 
-    Exit code: 0 all was read, 3 nothing could be read or no datagram is in a known dialect, 4 a capture is damaged or
-    one of several could not be read (what was read is printed).
+    Exit code 0: everything was read. 3: nothing could be read, or no datagram belongs to a known dialect. 4: a capture
+    is damaged, or one of several could not be read; the rest was printed.
     """
     from pcap_tools.dialect import load_dialect
     from pcap_tools.errors import TopicsharkError, UsageError

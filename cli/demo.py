@@ -24,12 +24,12 @@ FINDINGS_OF_A_RULE = 10
 
 @app.command(epilog="Example: topicshark demo -o demo")
 def demo(
-    folder: Annotated[Path, typer.Option("--output", "-o", help="Where to put the files.")] = Path("demo"),
+    folder: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")] = Path("demo"),
 ) -> None:
     """Run the whole toolkit once on generated traffic and write a report.
 
-    A building with faults in three dialects is simulated, ingested on Spark, checked and measured; a report and an
-    annotated capture are written. Takes a minute or two.
+    Simulate a building with faults in three dialects, ingest the traffic on Spark, check and measure it, and write a
+    report and an annotated capture. This takes a minute or two.
     """
     capture, messages = folder / "building.pcap", folder / "messages"
     folder.mkdir(parents=True, exist_ok=True)

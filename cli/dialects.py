@@ -11,15 +11,15 @@ app = new_app(epilog="Examples: topicshark dialects list | topicshark dialects c
 
 @app.callback()
 def dialects() -> None:
-    """List, show and check dialects: the protocols known here, and your own.
+    """List, show and check dialects: built-in ones and your own.
 
-    A dialect is one TOML file that describes a protocol; every tool follows from it.
+    A dialect is a TOML file that describes a protocol. Every tool works from this description.
     """
 
 
 @app.command("list", epilog="Example: topicshark dialects list")
 def list_dialects() -> None:
-    """The dialects that come with topicshark."""
+    """List the built-in dialects."""
     from pcap_tools.dialect import builtin_names, load_dialect
 
     for name in builtin_names():
@@ -31,10 +31,12 @@ def list_dialects() -> None:
 
 @app.command(epilog="Example: topicshark dialects show colon")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="A built-in dialect, or a file.")],
-    toml: Annotated[bool, typer.Option("--toml", help="The file itself, as a start for your own.")] = False,
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="Built-in dialect or dialect file.")],
+    toml: Annotated[
+        bool, typer.Option("--toml", help="Print the TOML file, as a starting point for your own.")
+    ] = False,
 ) -> None:
-    """A dialect's messages, field by field."""
+    """Show the messages of a dialect, field by field."""
     from pcap_tools.dialect import builtin_text, load_dialect
 
     dialect = load_dialect(name)
@@ -53,8 +55,8 @@ def show(
 
 
 @app.command(epilog="Example: topicshark dialects check my.toml")
-def check(file: Annotated[str, typer.Argument(metavar="FILE.toml", help="The dialect file.")]) -> None:
-    """Whether a dialect file is right; if not, what is wrong in which line."""
+def check(file: Annotated[str, typer.Argument(metavar="FILE.toml", help="Dialect file to check.")]) -> None:
+    """Check a dialect file and report errors with their lines."""
     from pcap_tools.dialect import load_dialect
 
     dialect = load_dialect(file)

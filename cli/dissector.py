@@ -54,19 +54,19 @@ def is_stale(text: str, path: Path) -> bool:
 def dissector(
     dialects: Annotated[
         list[str] | None,
-        typer.Option("--dialect", metavar="FILE.toml", help="Add a dialect of your own; may be repeated."),
+        typer.Option("--dialect", metavar="FILE.toml", help="Add your own dialect (repeatable)."),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file.")] = None,
     to_wireshark: Annotated[
-        bool, typer.Option("--install", help="Put it into Wireshark's personal Lua plugins folder.")
+        bool, typer.Option("--install", help="Install it in Wireshark's personal Lua plugins folder.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit 1 if the file is not up to date.")
+        bool, typer.Option("--check", help="Write nothing; exit with 1 if the file is out of date.")
     ] = False,
 ) -> None:
-    """Write the Wireshark dissector, with your own dialects too.
+    """Write the Wireshark dissector, including your own dialects.
 
-    Without -o or --install it goes to stdout. --check looks at the file of -o, or at ./dissector.lua.
+    Without -o or --install, write to stdout. --check looks at the file given with -o, or else at ./dissector.lua.
     """
     from pcap_tools.dialect import builtin_names, load_dialect
     from pcap_tools.dissector import dissector_text

@@ -194,9 +194,11 @@ def print_table(checks: list[Check]) -> None:
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
 ) -> None:
-    """Show what is installed, what is missing and how to get it.
+    """Show installed and missing tools, and how to install them.
 
-    Exit code 0 when everything required is there, 1 when not. The optional widens what can be done or tested.
+    Some features and tests need optional tools.
+
+    Exit code 0: all required tools are installed. 1: a required tool is missing.
     """
     checks = all_checks()
     complete = all(check.state != "MISSING" for check in checks)

@@ -7,19 +7,19 @@ class ExitCode(IntEnum):
     """Leave a command with `raise typer.Exit(ExitCode.FINDINGS)`."""
 
     CLEAN = 0
-    """All went well and nothing was found."""
+    """Success, no problems found."""
     FINDINGS = 1
-    """All went well and something was found: findings at error level, or `doctor` misses a required tool."""
+    """The command ran and found problems, for example findings at error level or a missing required tool."""
     USAGE = 2
     """The command line is wrong."""
     UNREADABLE = 3
-    """The input is wrong: nothing could be read from it."""
+    """No usable input: nothing could be read from it."""
     PARTIAL = 4
-    """Some input was wrong: the results are valid for what was read."""
+    """Some input was unusable. The results are valid for the rest."""
 
     BUG = 70
     """An unexpected error, after its traceback (EX_SOFTWARE; Python's own 1 would read as findings)."""
     INTERRUPTED = 130
     """Ctrl-C, as shells report it (128 + SIGINT)."""
     PIPE_CLOSED = 141
-    """The reader of our output went away (`topicshark ... | head`), as shells report it (128 + SIGPIPE)."""
+    """The reader closed the pipe (`topicshark ... | head`), as shells report it (128 + SIGPIPE)."""

@@ -17,60 +17,70 @@ app = new_app()
 
 MOST_PACKETS = 10**18  # more than any format has times for
 
-Sensors = Annotated[int | None, typer.Option(min=1, help="How many publish (8).")]
-Dashboards = Annotated[int | None, typer.Option(min=1, help="How many subscribe to many topics (4).")]
-Actuators = Annotated[int | None, typer.Option(min=0, help="How many subscribe to one topic (2).")]
-Rounds = Annotated[int | None, typer.Option(min=1, help="How often each publishes (10).")]
+Sensors = Annotated[int | None, typer.Option(min=1, help="Number of publishers. Default: 8.")]
+Dashboards = Annotated[int | None, typer.Option(min=1, help="Number of subscribers to many topics. Default: 4.")]
+Actuators = Annotated[int | None, typer.Option(min=0, help="Number of subscribers to one topic. Default: 2.")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Number of times each sensor publishes. Default: 10.")]
 
 
 @app.command(
     epilog="Example: topicshark generate building -o building.pcap --fault ack-missing=0.05 --truth truth.json"
 )
 def generate(
-    scenario: Annotated[str | None, typer.Argument(help="Which scenario; --list shows them.")] = None,
+    scenario: Annotated[str | None, typer.Argument(help="Scenario to run; see --list.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE.pcap[ng]", help="The capture; - for stdout.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE.pcap[ng]", help="Capture to write; - for stdout.")
     ] = None,
     dialect: Annotated[
-        list[str] | None, typer.Option(metavar="NAME|FILE.toml", help="The dialect (colon); several for mixed.")
+        list[str] | None,
+        typer.Option(metavar="NAME|FILE.toml", help="Dialect to speak (repeatable for mixed). Default: colon."),
     ] = None,
-    form: Annotated[str | None, typer.Option(help="The form in which to write.")] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 1,
+    form: Annotated[str | None, typer.Option(help="Message form to write, if the dialect has several.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed. The same seed gives the same bytes.")] = 1,
     packets: Annotated[
-        str | None, typer.Option(metavar="N", help="A capture of exactly so many packets, as 100_000_000.")
+        str | None, typer.Option(metavar="N", help="Write exactly this many packets, for example 100_000_000.")
     ] = None,
     fault: Annotated[
-        list[str] | None, typer.Option(metavar="NAME[=RATE]", help="A fault, in this share of its occasions (0.1).")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=RATE]", help="Fault to inject (repeatable). RATE: share of its opportunities. Default: 0.1."
+        ),
     ] = None,
     truth: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Write what is true of the capture, faults and all.")
+        Path | None, typer.Option(metavar="FILE.json", help="Write the ground truth about the capture to this file.")
     ] = None,
     sensors: Sensors = None,
     dashboards: Dashboards = None,
     actuators: Actuators = None,
     rounds: Rounds = None,
     capture_at: Annotated[
-        str | None, typer.Option(metavar="broker|any|NODE", help="Where the capture is taken; a node by its name.")
+        str | None,
+        typer.Option(metavar="broker|any|NODE", help="Where to capture; NODE is the name of a node. Default: broker."),
     ] = None,
     link: Annotated[
-        str | None, typer.Option(metavar="ethernet|cooked1|cooked2|raw|null", help="The link layer.")
+        str | None, typer.Option(metavar="ethernet|cooked1|cooked2|raw|null", help="Link layer of the capture.")
     ] = None,
-    vlan: Annotated[list[int] | None, typer.Option(help="An 802.1Q tag; two for QinQ.")] = None,
-    mtu: Annotated[int | None, typer.Option(help="Longer packets travel in fragments (1500).")] = None,
-    noise: Annotated[float | None, typer.Option(min=0, help="DNS, NTP, ARP and so on, per packet of traffic.")] = None,
-    microseconds: Annotated[bool, typer.Option("--us", help="Times in microseconds, not nanoseconds.")] = False,
-    ipv6: Annotated[bool, typer.Option(help="IPv6 in place of IPv4.")] = False,
+    vlan: Annotated[list[int] | None, typer.Option(help="802.1Q tag; give two for QinQ.")] = None,
+    mtu: Annotated[int | None, typer.Option(help="Fragment packets longer than this. Default: 1500.")] = None,
+    noise: Annotated[
+        float | None, typer.Option(min=0, help="Background packets (DNS, NTP, ARP, ...) per packet of traffic.")
+    ] = None,
+    microseconds: Annotated[
+        bool, typer.Option("--us", help="Write times in microseconds instead of nanoseconds.")
+    ] = False,
+    ipv6: Annotated[bool, typer.Option(help="Use IPv6 instead of IPv4.")] = False,
     to: Annotated[
-        str | None, typer.Option(metavar="HOST[:PORT]", help="Play the clients to a running broker, and record that.")
+        str | None,
+        typer.Option(metavar="HOST[:PORT]", help="Run the clients against this broker and record the traffic."),
     ] = None,
-    rate: Annotated[float, typer.Option(min=0.1, help="With --to: about so many requests a second.")] = 50.0,
+    rate: Annotated[float, typer.Option(min=0.1, help="With --to: approximate number of requests per second.")] = 50.0,
     show: Annotated[bool, typer.Option("--list", help="List the scenarios and exit.")] = False,
-    list_faults: Annotated[bool, typer.Option(help="List the faults with the rules they break, and exit.")] = False,
+    list_faults: Annotated[bool, typer.Option(help="List the faults and the rules they break, and exit.")] = False,
 ) -> None:
     """Generate traffic with labelled faults: a capture of any size, or live to a broker.
 
-    The truth file lists every fault with the frames that show it, every exchange with its ACK's frame and every
-    delivery with its forward's frame, told by the simulation itself.
+    The truth file lists every fault with the frames that show it, every exchange with the frame of its ACK, and every
+    delivery with the frame of its forward. It comes from the simulation, not from the capture.
     """
     if show or list_faults:
         _show_scenarios() if show else _show_faults()

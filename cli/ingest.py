@@ -18,24 +18,26 @@ EVIDENCE_SHOWN = 3
 def ingest(
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE", help="Captures (pcap or pcapng, also gzipped), folders, globs, URIs."),
+        typer.Argument(metavar="SOURCE", help="Captures (pcap or pcapng, optionally gzipped), folders, globs, URIs."),
     ],
-    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where the messages go.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Output folder.")],
     dialect: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|FILE.toml", help="Only this dialect (may be repeated); else it is detected."),
+        typer.Option(metavar="NAME|FILE.toml", help="Use only this dialect (repeatable). Default: detect."),
     ] = None,
-    port: Annotated[list[int] | None, typer.Option(help="One more UDP port on which the dialect runs.")] = None,
-    merge: Annotated[bool, typer.Option("--merge", help="All captures of this call are one session.")] = False,
-    split_size: Annotated[float, typer.Option(metavar="MB", min=0.001, help="So much of a capture for a task.")] = 128,
+    port: Annotated[list[int] | None, typer.Option(help="Additional UDP port of the dialect (repeatable).")] = None,
+    merge: Annotated[bool, typer.Option("--merge", help="Treat all captures as one session.")] = False,
+    split_size: Annotated[float, typer.Option(metavar="MB", min=0.001, help="Megabytes of a capture per task.")] = 128,
     master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark's master (all cores of this machine).")
+        str | None, typer.Option(metavar="URL", help="Spark master URL. Default: all cores of this machine.")
     ] = None,
 ) -> None:
     """Write the messages of captures as Parquet: DIR/messages, partitioned by session, and DIR/manifest.json.
 
-    Run again, it adds what is new or has changed. Exit code: 0 all was read, 3 nothing could be read or no datagram is
-    in a known dialect, 4 that goes for some of the captures, or some are damaged (what was read is there).
+    Run it again to add new and changed captures.
+
+    Exit code 0: everything was read. 3: nothing could be read, or no datagram belongs to a known dialect. 4: some
+    captures are damaged, unreadable or without a known dialect; the rest was written.
     """
     from pcap_tools.detect import wanted_dialects
     from spark_analysis.captures import find_captures

@@ -18,21 +18,30 @@ INTERFACES = ("bridge", "any")
 
 @app.command(epilog="Example: topicshark lab report-rolebyte -o rolebyte.pcap")
 def lab(
-    scenario: Annotated[str | None, typer.Argument(help="Which scenario; --list shows them.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE.pcap", help="The capture.")] = None,
+    scenario: Annotated[str | None, typer.Argument(help="Scenario to run; see --list.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.pcap", help="Capture to write.")
+    ] = None,
     mode: Annotated[
-        str, typer.Option(metavar="auto|netns|loopback", help="Network namespaces (root), or loopback addresses.")
+        str,
+        typer.Option(
+            metavar="auto|netns|loopback",
+            help="netns: network namespaces (needs root). loopback: loopback addresses. auto: netns if possible.",
+        ),
     ] = "auto",
     capture_on: Annotated[
         str,
-        typer.Option(metavar="bridge|any", help="netns: where tcpdump listens. any: sees each frame several times."),
+        typer.Option(
+            metavar="bridge|any", help="With netns: interface to capture on. any shows each frame several times."
+        ),
     ] = "bridge",
-    timeout: Annotated[float, typer.Option(min=1, help="Give up after so many seconds.")] = 60.0,
+    timeout: Annotated[float, typer.Option(min=1, help="Give up after this many seconds.")] = 60.0,
     show: Annotated[bool, typer.Option("--list", help="List the scenarios and exit.")] = False,
 ) -> None:
     """Run a scenario with every node at its own address, and record it.
 
-    Exit code: 0 all went as told, 1 something that should have been seen was not (the capture shows what was).
+    Exit code 0: the scenario ran as expected. 1: an expected event did not occur; the capture shows the actual
+    traffic.
     """
     from pcap_tools.errors import UsageError
     from reference_broker.lab import SCENARIOS

@@ -23,19 +23,25 @@ class Part(StrEnum):
 def play(
     part: Annotated[
         Part,
-        typer.Argument(help="sensor, dashboard, actuator: the loop of rolebyte. window: topicbyte. node: a prompt."),
+        typer.Argument(
+            help="sensor, dashboard, actuator: as in rolebyte. window: as in topicbyte. node: interactive prompt."
+        ),
     ],
-    topic: Annotated[str | None, typer.Option(help="The room's topic; unless said, temperature/room1.")] = None,
+    topic: Annotated[
+        str | None, typer.Option(help="Topic of the room. Default: temperature/room1; without rolebyte, temperature.")
+    ] = None,
     readings: Annotated[
-        str | None, typer.Option(metavar="N,N,...", help="sensor: what it measures; unless said, it makes numbers up.")
+        str | None, typer.Option(metavar="N,N,...", help="sensor: values to publish. Default: random values.")
     ] = None,
     every: Annotated[float, typer.Option(min=0, help="sensor: seconds between readings.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="sensor: where the made-up numbers start.")] = 1,
-    count: Annotated[int | None, typer.Option(min=1, help="End after so many messages, or made-up readings.")] = None,
-    timeout: Annotated[float | None, typer.Option(min=0, help="End after so many seconds.")] = None,
+    seed: Annotated[int, typer.Option(help="sensor: seed of the random values.")] = 1,
+    count: Annotated[int | None, typer.Option(min=1, help="Stop after this many messages or random readings.")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Stop after this many seconds.")] = None,
     dialect: Annotated[
         str | None,
-        typer.Option(metavar="NAME|FILE.toml", help="Unless said: rolebyte, for window topicbyte, for node colon."),
+        typer.Option(
+            metavar="NAME|FILE.toml", help="Dialect to speak. Default: rolebyte; window: topicbyte; node: colon."
+        ),
     ] = None,
     to: clients.To = None,
     bind: clients.Bind = None,
@@ -46,9 +52,9 @@ def play(
     backoff: clients.Backoff = 1.5,
     window: clients.LongWindow = 0,
 ) -> None:
-    """Play a sensor, actuator, dashboard or window, or a node that does both.
+    """Play a sensor, actuator, dashboard or window, or an interactive node.
 
-    Exit code: 0 all was acknowledged, 1 something never was or was refused.
+    Exit code 0: every request was acknowledged. 1: a request was refused or never acknowledged.
     """
     spoken = dialect or {Part.WINDOW: "topicbyte", Part.NODE: "colon"}.get(part, "rolebyte")
     role = part.value if spoken == "rolebyte" and part in (Part.SENSOR, Part.ACTUATOR, Part.DASHBOARD) else None

@@ -12,9 +12,11 @@ app = new_app()
 
 @app.command(epilog="Example: topicshark publish --dialect colon --to 127.0.0.1:50000 home/fan ON --retain")
 def publish(
-    topic: Annotated[str | None, typer.Argument(help="Unless given, topics and payloads are asked for.")] = None,
-    payload: Annotated[str, typer.Argument(help="The message.")] = "",
-    retain: Annotated[bool | None, typer.Option("--retain/--no-retain", help="Have the broker keep it.")] = None,
+    topic: Annotated[str | None, typer.Argument(help="Topic. Default: prompt for topics and payloads.")] = None,
+    payload: Annotated[str, typer.Argument(help="Payload of the message.")] = "",
+    retain: Annotated[
+        bool | None, typer.Option("--retain/--no-retain", help="Ask the broker to retain the message.")
+    ] = None,
     dialect: clients.Dialect = "colon",
     to: clients.To = None,
     bind: clients.Bind = None,
@@ -28,9 +30,10 @@ def publish(
     window: clients.LongWindow = 0,
     mistake: clients.Mistake = None,
 ) -> None:
-    """Publish a message, resent until it is acknowledged.
+    """Publish a message and resend it until it is acknowledged.
 
-    Exit code: 0 all was acknowledged (or the dialect has no acknowledgements), 1 something never was or was refused.
+    Exit code 0: every request was acknowledged, or the dialect has no acknowledgements. 1: a request was refused or
+    never acknowledged.
     """
     client, make_node = clients.make_client(
         dialect, to, bind, form, role, resend_after, tries, backoff, qos, mistake, window

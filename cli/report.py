@@ -29,19 +29,22 @@ OF_A_RULE = 10
 @app.command(epilog="Example: topicshark report capture.pcap -o report.html")
 def report(
     sources: Sources,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")] = Path(
+        "report.html"
+    ),
     dialect: DialectNames = None,
     port: Ports = None,
     broker: Brokers = None,
     merge: Merge = False,
     engine: EngineChoice = Engine.AUTO,
-    limit: Annotated[int, typer.Option(min=0, metavar="N", help="Findings shown of a rule.")] = OF_A_RULE,
+    limit: Annotated[int, typer.Option(min=0, metavar="N", help="Maximum findings to show per rule.")] = OF_A_RULE,
     master: Master = None,
 ) -> None:
-    """Write one HTML page: verdict, broken rules with diagrams, ACK timing, fan-out, quality of the capture.
+    """Write one HTML page: verdict, broken rules with diagrams, ACK timing, fan-out, capture quality.
 
-    The page holds all it needs, runs no script and loads nothing. Exit code: as of topicshark check, so 1 if
-    there are error-level findings.
+    The page is self-contained: it runs no scripts and loads no other files.
+
+    Exit codes: the same as for topicshark check, so 1 means error-level findings.
     """
     asked = Asked(sources, dialect, port, broker, merge, engine, master)
     check_output(output, sources)

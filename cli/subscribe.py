@@ -13,10 +13,12 @@ app = new_app()
 
 @app.command(epilog="Example: topicshark subscribe 'home/*' --count 3 --timeout 10")
 def subscribe(
-    filter_text: Annotated[str | None, typer.Argument(metavar="FILTER", help="Unless given, it is asked for.")] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="End after so many messages.")] = None,
-    timeout: Annotated[float | None, typer.Option(min=0, help="End after so many seconds.")] = None,
-    unsubscribe: Annotated[bool, typer.Option("--unsubscribe", help="Unsubscribe before the end.")] = False,
+    filter_text: Annotated[
+        str | None, typer.Argument(metavar="FILTER", help="Topic filter. Default: prompt for filters.")
+    ] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="Stop after this many messages.")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Stop after this many seconds.")] = None,
+    unsubscribe: Annotated[bool, typer.Option("--unsubscribe", help="Unsubscribe before exiting.")] = False,
     dialect: clients.Dialect = "colon",
     to: clients.To = None,
     bind: clients.Bind = None,
@@ -31,8 +33,8 @@ def subscribe(
 ) -> None:
     """Subscribe to a filter and print the messages that arrive.
 
-    Exit code: 0 all went well, 1 the subscription was refused or never acknowledged, or fewer messages than --count
-    came in time.
+    Exit code 0: success. 1: the subscription was refused or never acknowledged, or fewer than --count messages
+    arrived before --timeout.
     """
     client, make_node = clients.make_client(
         dialect, to, bind, form, role, resend_after, tries, backoff, qos, window=window

@@ -22,8 +22,8 @@ from cli.checking import (
     run_check,
 )
 
-EXIT_CODES = """Exit code: 0 all was read, 3 nothing could be read or no datagram is in a known dialect, 4 a capture is
-damaged or one of several could not be read (what was read is told)."""
+EXIT_CODES = """Exit code 0: everything was read. 3: nothing could be read, or no datagram belongs to a known dialect.
+4: a capture is damaged, or one of several could not be read; the rest was evaluated."""
 
 
 class Format(StrEnum):
@@ -43,8 +43,8 @@ def summary_app(name: str, summary: str) -> typer.Typer:
         broker: Brokers = None,
         merge: Merge = False,
         engine: EngineChoice = Engine.AUTO,
-        output: Annotated[Format, typer.Option("--format", help="For people or programs.")] = Format.TEXT,
-        limit: Annotated[int, typer.Option(min=0, metavar="N", help="Rows of a table shown in text.")] = 20,
+        output: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TEXT,
+        limit: Annotated[int, typer.Option(min=0, metavar="N", help="Maximum rows per table in text.")] = 20,
         master: Master = None,
     ) -> None:
         report = import_module(f"spark_analysis.reports.{name}")

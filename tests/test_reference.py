@@ -60,7 +60,7 @@ LINES = {
         "| `pubsub.expert.no_ack` | note | sequence | No ACK was seen |",
         "| `pubsub.mqttsn.topic_id` | uint32 |",
     ],
-    "exit-codes.md": ["| **4** | Some input was wrong: the results are valid for what was read. |"],
+    "exit-codes.md": ["| **4** | Some input was unusable. The results are valid for the rest. |"],
 }
 
 

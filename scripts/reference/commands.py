@@ -20,9 +20,9 @@ topicshark --version
 topicshark doctor || test $? = 1        # 1: something that is required is not installed
 ```
 
-Every command has `--help`. Results go to stdout, progress and warnings to stderr; there is colour on a terminal only,
-and none with `NO_COLOR` set. [Exit codes](exit-codes.md) mean the same everywhere. `topicshark --install-completion`
-has your shell complete commands and options.
+Every command has `--help`. Results go to stdout, progress and warnings to stderr. Output is coloured only on a
+terminal, and never with `NO_COLOR` set. [Exit codes](exit-codes.md) have the same meaning for every command.
+`topicshark --install-completion` makes your shell complete commands and options.
 """
 
 

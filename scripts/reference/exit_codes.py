@@ -15,11 +15,11 @@ topicshark generate building -o run.pcap --fault ack-missing
 topicshark check run.pcap > report.txt || echo "exit code $?"     # 1: a rule is broken
 ```
 
-Every command ends with one of these, and with the same meaning.
+These codes have the same meaning for every command.
 """
 OWN = """\
-## What they mean for a command
-Commands that are not listed end with 0 when all went well, and with 2 or 3 when it did not.
+## By command
+Commands not listed here end with 0 on success, and with 2 or 3 otherwise.
 """
 
 
@@ -31,6 +31,6 @@ def page() -> str:
 
 
 def _told(text: str) -> str | None:
-    """The sentences behind "Exit code:", to the end of their paragraph."""
-    found = re.search(r"Exit code: (.*?)(\n\n|\Z)", text, re.S)
+    """The sentences behind "Exit code" or "Exit codes:", to the end of their paragraph."""
+    found = re.search(r"Exit codes?:? (.*?)(\n\n|\Z)", text, re.S)
     return found[1] if found else None
