@@ -57,14 +57,14 @@ def _refuse(capture: str, output: str) -> None:
     from pcap_tools.errors import UsageError
 
     if capture == "-" or is_remote(capture) or os.path.isdir(capture):
-        raise UsageError(f"{capture}: annotate takes one capture that is a file here")
+        raise UsageError(f"{capture}: annotate needs one local capture file")
     if not output.lower().endswith(ENDING):
-        raise UsageError(f"{output}: only a pcapng can hold comments; give a name that ends in {ENDING}")
+        raise UsageError(f"{output}: only pcapng files can hold comments; use a name that ends in {ENDING}")
     if os.path.exists(output) and os.path.exists(capture) and os.path.samefile(output, capture):
         raise UsageError(f"{output}: is the capture itself; write to another file")
     folder = os.path.dirname(os.path.realpath(output))
     if not os.path.isdir(folder):
-        raise UsageError(f"{output}: there is no folder {folder}")
+        raise UsageError(f"{output}: no such folder: {folder}")
 
 
 def _names(capture: str, dialect: list[str] | None, port: list[int] | None, broker: list[str] | None) -> dict[str, str]:
@@ -92,11 +92,11 @@ def _tell(output: str, done: Any, findings: int, names: int) -> None:
     )
     if done.aside:
         typer.echo(
-            f"{done.aside:,} comments stand among the properties of the file, since their packets cannot hold any",
+            f"{done.aside:,} comments are in the file's properties, because their packets cannot hold comments",
             err=True,
         )
     if done.lost:
-        typer.echo(f"{done.lost:,} comments found no place; topicshark check tells all findings", err=True)
+        typer.echo(f"{done.lost:,} comments could not be written; topicshark check lists all findings", err=True)
 
 
 def _shown(text: str) -> str:

@@ -88,7 +88,7 @@ def broker(
         trust_silent=_is_loopback(host) if trust_silent is None else trust_silent,
     )
     if nak and spoken.spec.broker.nak is None:
-        raise UsageError(f"{spoken.name} has no NAK")
+        raise UsageError(f"--nak: the dialect {spoken.name} has no NAK")
     core = broker_for(spoken, limits, _mistakes(mistake or []), nak)
     _serve(core, host, _port(spoken) if port is None else port, state, _is_sync(state_sync), pcap, quiet)
 
@@ -105,7 +105,7 @@ def _serve(core: Any, host: str, port: int, state: str | None, sync: bool, pcap:
     server.log = None if quiet else MessageLog(sys.stdout.fileno(), core.dialect, core.counters)
     server.handle_signals()
     if not core.limits.trust_silent:
-        _say(f"an address that acknowledges nothing gets at most {core.limits.amplification:g} times its own bytes")
+        _say(f"clients that never acknowledge get at most {core.limits.amplification:g} times their own bytes")
     typer.echo(f"listening on {server.address[0]} port {server.address[1]} ({core.dialect.name})")
     sys.stdout.flush()
     server.serve()
@@ -117,7 +117,7 @@ def _mistakes(names: list[str]) -> list[Any]:
 
     for name in names:
         if name not in list(Mistake):
-            raise UsageError(f"there is no mistake {name!r}; there are: {', '.join(Mistake)}")
+            raise UsageError(f"unknown mistake {name!r}; known: {', '.join(Mistake)}")
     return [Mistake(name) for name in names]
 
 
@@ -125,7 +125,7 @@ def _is_sync(word: str) -> bool:
     from pcap_tools.errors import UsageError
 
     if word not in SYNC_WORDS:
-        raise UsageError(f"--state-sync is always or never, not {word!r}")
+        raise UsageError(f"--state-sync must be always or never, not {word!r}")
     return SYNC_WORDS[word]
 
 
@@ -135,7 +135,7 @@ def _port(dialect: Any) -> int:
 
     ports = dialect.spec.ports.get("broker") or [port for ports in dialect.spec.ports.values() for port in ports]
     if not ports:
-        raise UsageError(f"the dialect {dialect.name} names no port: say one with --port")
+        raise UsageError(f"the dialect {dialect.name} defines no port; set one with --port")
     return int(ports[0])
 
 

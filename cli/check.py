@@ -107,7 +107,7 @@ def _refuse(output: Format, to: Path | None, sources: list[str]) -> None:
     from pcap_tools.errors import UsageError
 
     if output is Format.CSV:
-        raise UsageError("--format csv goes with --by-directory, which judges a folder of submissions")
+        raise UsageError("--format csv needs --by-directory, which grades a folder of submissions")
     if to is not None:
         check_output(to, sources)
 
@@ -134,7 +134,7 @@ def _known(rules: list[str]) -> tuple[str, ...]:
     chosen = tuple(name.upper() for name in rules)
     for name in chosen:
         if name not in RULES:
-            raise UsageError(f"{name}: there is no such rule; topicshark check --list-rules names them")
+            raise UsageError(f"{name}: unknown rule; topicshark check --list-rules lists all rules")
     return chosen
 
 

@@ -85,7 +85,7 @@ def _tell(result: Any) -> None:
     for sentence in troubles(result):
         typer.echo(shown(sentence), err=True)
     if not was_judged(result):
-        typer.echo("no datagram of a dialect that was looked for; name yours with --dialect FILE.toml", err=True)
+        typer.echo("no datagram matches a selected dialect; to use your own: --dialect FILE.toml", err=True)
 
 
 def was_judged(result: Any) -> bool:

@@ -66,7 +66,7 @@ def make_client(
     spoken = load_dialect(dialect)
     for name in mistakes or []:
         if name not in list(ClientMistake):
-            raise UsageError(f"there is no mistake {name!r}; there are: {', '.join(ClientMistake)}")
+            raise UsageError(f"unknown mistake {name!r}; known: {', '.join(ClientMistake)}")
     broker = endpoint(to or "127.0.0.1", broker_port(spoken))
     own = endpoint(bind, 0) if bind else ("::" if ":" in broker[0] else "0.0.0.0", 0)  # noqa: S104 - a client's socket
     settings: dict[str, Any] = {
@@ -107,11 +107,11 @@ def endpoint(text: str, default_port: int) -> tuple[str, int]:
     else:
         host, port = text, ""
     if port and (not port.isdigit() or int(port) > 65535):
-        raise UsageError(f"not a port between 0 and 65535: {port}")
+        raise UsageError(f"invalid port {port}: must be between 0 and 65535")
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"not an address: {host}") from error
+        raise UsageError(f"unknown host or invalid address: {host}") from error
     return str(found[0][4][0]), int(port) if port else default_port
 
 

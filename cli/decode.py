@@ -25,7 +25,7 @@ from cli.progress import with_progress
 
 app = new_app()
 
-PORTLESS = "a port goes with one dialect: topicshark decode --dialect colon --port 1234 capture.pcap"
+PORTLESS = "--port needs exactly one --dialect: topicshark decode --dialect colon --port 1234 capture.pcap"
 SMALL = 1 << 20  # bytes; some 12,000 short datagrams take about as long as loading the kernels
 
 
@@ -99,10 +99,10 @@ def _decode_file(file: str, named: Any, ports: dict[int, str], look: Look) -> Ex
     for damage in notes.damage:
         _say(str(damage))
     if notes.other and not look.show_all:
-        _say(f"{file}: {notes.other} UDP datagrams of no known dialect left out (--all shows them)")
+        _say(f"{file}: skipped {notes.other} UDP datagrams of no known dialect (--all shows them)")
     if not notes.decoded:
-        names = " or ".join(dialect.name for dialect in named) if named else "a dialect known here"
-        _say(f"{file}: no datagram of {names} in it" + ("" if named else "; name yours with --dialect FILE.toml"))
+        names = " or ".join(dialect.name for dialect in named) if named else "a known dialect"
+        _say(f"{file}: no datagram belongs to {names}" + ("" if named else "; to use your own: --dialect FILE.toml"))
         return ExitCode.UNREADABLE
     return ExitCode.PARTIAL if notes.damage else ExitCode.CLEAN
 

@@ -33,14 +33,14 @@ def demo(
     """
     capture, messages = folder / "building.pcap", folder / "messages"
     folder.mkdir(parents=True, exist_ok=True)
-    with _step(1, f"traffic of a building, three dialects, with faults: {capture}, truth.json"):
+    with _step(1, f"Simulate a building: three dialects, with faults ({capture}, truth.json)"):
         truth = _generate(capture, folder / "truth.json")
     with _on_spark() as spark:
-        with _step(3, f"every message as a row of Parquet: {messages}"):
+        with _step(3, f"Write every message as a row of Parquet ({messages})"):
             _ingest(spark, capture, messages)
-        with _step(4, "what was due, what came, who broke which rule"):
+        with _step(4, "Compare expected with observed messages"):
             result = _check(spark, messages)
-    with _step(5, "report and annotated capture"):
+    with _step(5, "Write the report and an annotated capture"):
         _report(result, messages, folder / "report.html")
         _annotate(result, capture, folder / "annotated.pcapng")
     _compare(result, truth)
@@ -72,7 +72,7 @@ def _on_spark() -> Iterator[Any]:
     from spark_analysis.spark_session import PYTHON_WORK, open_session
 
     with open_session(settings=PYTHON_WORK) as spark:
-        typer.echo(f"[2/{STEPS}] Spark {spark.version} runs", err=True)
+        typer.echo(f"[2/{STEPS}] Start Spark {spark.version}", err=True)
         yield spark
 
 
@@ -125,14 +125,14 @@ def _compare(result: Any, truth: dict[str, Any]) -> None:
         found.update({rule.id: rule.failed for rule in errors if rule.failed})
         unsure.update({rule.id: rule.inconclusive for rule in errors if rule.inconclusive})
     typer.echo("")
-    typer.echo(f"{'rule broken':<20} {'done':>5} {'found':>6} {'cannot tell':>12}")
+    typer.echo(f"{'broken rule':<20} {'injected':>8} {'found':>6} {'inconclusive':>13}")
     for rule in sorted(done.keys() | found.keys()):
-        typer.echo(f"{rule:<20} {done[rule]:>5} {found[rule]:>6} {unsure[rule]:>12}")
+        typer.echo(f"{rule:<20} {done[rule]:>8} {found[rule]:>6} {unsure[rule]:>13}")
 
 
 def _where_to_look(folder: Path) -> None:
     typer.echo("")
     typer.echo(f"open in a browser:    {folder / 'report.html'}")
     typer.echo(f"open in Wireshark:    wireshark -X lua_script:dissector.lua {folder / 'annotated.pcapng'}")
-    typer.echo(f"judge it yourself:    topicshark check {folder / 'building.pcap'}")
-    typer.echo("and then your own:    topicshark report your-capture.pcap")
+    typer.echo(f"check it yourself:    topicshark check {folder / 'building.pcap'}")
+    typer.echo("check your traffic:   topicshark report your-capture.pcap")

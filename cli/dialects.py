@@ -60,7 +60,7 @@ def check(file: Annotated[str, typer.Argument(metavar="FILE.toml", help="Dialect
     from pcap_tools.dialect import load_dialect
 
     dialect = load_dialect(file)
-    typer.echo(f"{file}: {dialect.name} is a sound dialect: {len(dialect.messages)} messages, {_forms(dialect)}")
+    typer.echo(f"{file}: {dialect.name} is a valid dialect: {len(dialect.messages)} messages, {_forms(dialect)}")
 
 
 def _text_of(name: str, builtin_text: Any) -> str:
@@ -114,8 +114,8 @@ def _kind(step: Any) -> str:
         return f"{step.bits} bits"
     if step.kind is Kind.DIGITS:
         return f"{step.size} {'binary' if step.binary_digits else 'ASCII'} digits"
-    counts = {Counts.REST: ", counts the rest", Counts.DATAGRAM: ", counts all"}.get(step.counts, "")
-    counts = ", counts fields" if step.counts is Counts.SPAN else counts
+    counts = {Counts.REST: ", length of the rest", Counts.DATAGRAM: ", length of the datagram"}.get(step.counts, "")
+    counts = ", length of fields" if step.counts is Counts.SPAN else counts
     if step.kind in (Kind.UINT, Kind.INT):
         sign, order = "u" if step.kind is Kind.UINT else "i", " little-endian" if step.little else ""
         return f"{sign}{step.size * 8}{order}{counts}"

@@ -23,10 +23,12 @@ def plugin_folder() -> Path:
     try:
         done = subprocess.run(["tshark", "-G", "folders"], capture_output=True, timeout=TSHARK_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        raise TopicsharkError("cannot ask tshark for its folders; is it installed? (topicshark doctor)") from error
+        raise TopicsharkError(
+            "cannot get the plugin folder from tshark; is tshark installed? (topicshark doctor)"
+        ) from error
     found = re.search(r"^Personal Lua Plugins:\s+(\S.*?)\s*$", done.stdout.decode(errors="replace"), re.MULTILINE)
     if found is None:
-        raise TopicsharkError("this tshark names no folder for personal Lua plugins; was it built with Lua?")
+        raise TopicsharkError("tshark reports no folder for personal Lua plugins; was it built with Lua?")
     return Path(found.group(1))
 
 
@@ -73,12 +75,12 @@ def dissector(
     from pcap_tools.errors import TopicsharkError, UsageError
 
     if sum((output is not None and not check, to_wireshark, check)) > 1:
-        raise UsageError("take one of -o, --install and --check")
+        raise UsageError("-o, --install and --check exclude each other")
     text = dissector_text([load_dialect(name) for name in [*builtin_names(), *(dialects or [])]])
     if check:
         path = output or Path(FILE_NAME)
         if is_stale(text, path):
-            typer.echo(f"{path} is not up to date; write it with: topicshark dissector -o {path}", err=True)
+            typer.echo(f"{path} is out of date; update it with: topicshark dissector -o {path}", err=True)
             raise typer.Exit(ExitCode.FINDINGS)
     elif to_wireshark:
         typer.echo(f"installed {install(text)}; restart Wireshark, or press Ctrl+Shift+L in it", err=True)

@@ -138,7 +138,7 @@ def check_plugin_folder() -> Check:
     text = output_of("tshark", "-G", "folders") or ""
     folder = re.search(r"^Personal Lua Plugins:\s+(\S.*?)\s*$", text, re.MULTILINE)
     if folder is None:
-        return Check(name, False, "", f"tshark knows where: {apt('tshark')}")
+        return Check(name, False, "", f"needs tshark: {apt('tshark')}")
     path = folder.group(1)
     return Check(name, False, path if Path(path).is_dir() else f"{path} (not created yet)")
 
@@ -183,7 +183,7 @@ def print_table(checks: list[Check]) -> None:
     if not console.is_terminal:
         console.width = 1000
     style = {"ok": "green", "MISSING": "bold red", "optional": "yellow"}
-    table = Table("", "what", "found", "how to get it", box=None, pad_edge=False)
+    table = Table("", "tool", "found", "how to install", box=None, pad_edge=False)
     for check in checks:
         state = Text(check.state, style[check.state])
         table.add_row(state, Text(check.name), Text(check.found or "-"), Text(check.fix))

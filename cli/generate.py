@@ -131,9 +131,9 @@ def _order(
     from pcap_tools.errors import UsageError
 
     if scenario is None:
-        raise UsageError("say which scenario: `topicshark generate --list` shows them")
+        raise UsageError("no scenario given; `topicshark generate --list` shows all")
     if output is None:
-        raise UsageError("-o FILE.pcap says where the capture goes")
+        raise UsageError("no output file given; use -o FILE.pcap")
     return {
         "scenario": scenario,
         "seed": seed,
@@ -189,7 +189,7 @@ def _order_at(wanted: dict[str, Any], place: dict[str, Any]) -> "Order":
         capture["point"] = Point(place["point"])
     if "link" in capture:
         if capture["link"] not in list(LinkType):
-            raise UsageError(f"there is no link layer {capture['link']!r}; there are: {', '.join(LinkType)}")
+            raise UsageError(f"unknown link layer {capture['link']!r}; known: {', '.join(LinkType)}")
         capture["link"] = LinkType(capture["link"])
     return Order(**wanted, capture=capture, client=place.get("client"))
 
@@ -200,7 +200,9 @@ def _made(order: "Order") -> "Made":
     made = generate(order, counter("simulated datagrams"))
     end_counter()
     for name in made.idle_faults:
-        typer.echo(f"the fault {name} found no occasion in {order.scenario}; try another scenario", err=True)
+        typer.echo(
+            f"the scenario {order.scenario} has no opportunity for the fault {name}; try another scenario", err=True
+        )
     return made
 
 
@@ -229,7 +231,8 @@ def _bulk(wanted: dict[str, Any], place: dict[str, Any], packets: int, output: s
     if truth is not None:
         _write_truth({**made.truth(), "tiling": tiling_facts(tiling)}, truth)
     typer.echo(
-        f"{tiling.packets:,} packets in {output}: {tiling.tiles} times {tiling.body} after {tiling.prologue}",
+        f"{tiling.packets:,} packets in {output}: "
+        f"{tiling.prologue} at the start, then {tiling.tiles} repeats of {tiling.body}",
         err=output == "-",
     )
 
@@ -252,7 +255,7 @@ def _live(wanted: dict[str, Any], to: str, rate: float, output: str, truth: Path
         f"{len(told['deliveries'])} messages received, {len(told['faults'])} faults"
     )
     if exchanges and not acked:
-        _say(f"no answer from {to}: is a broker of {dialect.name} running there?")
+        _say(f"no answer from {to}: is a {dialect.name} broker running there?")
         raise typer.Exit(ExitCode.FINDINGS)
 
 

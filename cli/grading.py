@@ -51,10 +51,10 @@ def _check_output(to: Path, folders: Sequence[str]) -> None:
 
     place = os.path.realpath(to)
     if not os.path.isdir(os.path.dirname(place)):
-        raise UsageError(f"-o {to}: there is no folder {os.path.dirname(place)}")
+        raise UsageError(f"-o {to}: no such folder: {os.path.dirname(place)}")
     for folder in folders:
         if os.path.commonpath([place, os.path.realpath(folder)]) == os.path.realpath(folder):
-            raise UsageError(f"-o {to}: lies in a submission ({os.path.basename(folder)}); write it elsewhere")
+            raise UsageError(f"-o {to}: lies in a submission ({os.path.basename(folder)}); choose another place")
 
 
 def _progress() -> Callable[[int, int], None] | None:
@@ -63,7 +63,7 @@ def _progress() -> Callable[[int, int], None] | None:
         return None
 
     def tell(done: int, total: int) -> None:
-        sys.stderr.write(f"\r{done:,} of {total:,} submissions judged\033[K" if done < total else "\r\033[K")
+        sys.stderr.write(f"\rgraded {done:,} of {total:,} submissions\033[K" if done < total else "\r\033[K")
         sys.stderr.flush()
 
     return tell

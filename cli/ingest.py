@@ -63,7 +63,7 @@ def _tell(done: Any, output: str) -> None:
     for capture, why in done.failed.items():
         _say(why if capture in why else f"{capture}: {why}")
     if done.skipped:
-        _say(f"{_captures(len(done.skipped))} unchanged, there already")
+        _say(f"skipped {_captures(len(done.skipped))} without changes")
     seconds = sum(done.seconds.values())
     typer.echo(f"{done.rows:,} messages of {_captures(len(done.ingested))} in {output}, {seconds:.1f} s")
 
@@ -78,9 +78,9 @@ def _tell_of(entry: Any) -> None:
     for damage in entry.damage:
         _say(f"{entry.uri}: damaged at byte {damage['offset']}: {damage['text']}")
     if entry.other:
-        _say(f"{entry.uri}: {entry.other} UDP datagrams of no known dialect left out")
+        _say(f"{entry.uri}: skipped {entry.other} UDP datagrams of no known dialect")
     if not entry.decoded:
-        _say(f"{entry.uri}: no datagram of a dialect that was looked for; name yours with --dialect FILE.toml")
+        _say(f"{entry.uri}: no datagram matches a selected dialect; to use your own: --dialect FILE.toml")
 
 
 def _say(text: str) -> None:

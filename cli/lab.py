@@ -51,9 +51,10 @@ def lab(
             typer.echo(f"{name:<20}{known.title}")
         raise typer.Exit(ExitCode.CLEAN)
     if scenario not in SCENARIOS:
-        raise UsageError(f"there is no scenario {scenario!r}; there are: {', '.join(SCENARIOS)}")
+        problem = "no scenario given" if scenario is None else f"unknown scenario {scenario!r}"
+        raise UsageError(f"{problem}; known: {', '.join(SCENARIOS)}")
     if output is None:
-        raise UsageError("-o FILE.pcap says where the capture goes")
+        raise UsageError("no output file given; use -o FILE.pcap")
     for word, known_words in ((mode, MODES), (capture_on, INTERFACES)):
         if word not in known_words:
             raise UsageError(f"expected one of {', '.join(known_words)}, not {word!r}")

@@ -12,12 +12,12 @@ def check_output(output: Path, sources: list[str]) -> None:
     from spark_analysis.checker.ingested import find_sources
 
     if output.is_dir() or not output.absolute().parent.is_dir():
-        raise UsageError(f"-o {output}: give the name of a file, in a folder that is there")
+        raise UsageError(f"-o {output}: must be a file name in an existing folder")
     found = find_sources(sources)
     place = os.path.realpath(output)
     inside = any(Path(place).is_relative_to(os.path.realpath(folder.where)) for folder in found.folders)
     if inside or place in {os.path.realpath(capture) for capture in found.captures}:
-        raise UsageError(f"-o {output}: is one of the sources; write it elsewhere")
+        raise UsageError(f"-o {output}: is one of the sources; choose another file")
 
 
 def put(text: str, to: Path | None) -> None:

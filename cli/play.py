@@ -135,7 +135,7 @@ def _values(readings: str | None, seed: int, count: int | None) -> Any:
     if readings is not None:
         words = readings.split(",")
         if not all(word.strip().removeprefix("-").isdigit() for word in words):
-            raise UsageError(f"readings are whole numbers with commas between, not {readings!r}")
+            raise UsageError(f"--readings takes whole numbers separated by commas, not {readings!r}")
         return [int(word) for word in words]
     random = Random(seed)  # noqa: S311 - a toy thermometer
     endless = (random.randrange(15, 40) for _ in iter(int, 1))

@@ -45,7 +45,7 @@ def publish(
         if topic is not None:
             node.send(client.publish(topic.encode(), payload.encode(), node.now(), bool(retain), more))
             if client.is_idle:
-                clients.say(f"sent; {client.dialect.name} does not acknowledge it")
+                clients.say(f"sent; {client.dialect.name} has no acknowledgement for it")
         else:
             from reference_broker.prompt import Prompt
 

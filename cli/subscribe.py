@@ -53,7 +53,7 @@ def subscribe(
                 node.send(client.unsubscribe(filter_text.encode(), node.now()))
         clients.finish(node, client)
     if count is not None and teller.received < count:
-        clients.say(f"{teller.received} of {count} messages came")
+        clients.say(f"received {teller.received} of {count} messages")
         raise typer.Exit(ExitCode.FINDINGS)
     raise typer.Exit(teller.exit_code)
 

@@ -82,7 +82,7 @@ class Made:
 def scenario_named(name: str) -> Scenario:
     scenario = SCENARIOS.get(name)
     if scenario is None:
-        raise UsageError(f"there is no scenario {name!r}; there are: {', '.join(SCENARIOS)}")
+        raise UsageError(f"unknown scenario {name!r}; known: {', '.join(SCENARIOS)}")
     return scenario
 
 

@@ -136,10 +136,10 @@ def test_what_cannot_be_meant(run: Run, faulty: tuple[Path, list[dict[str, Any]]
         (faulty[0], tmp_path / "out.pcap", "ends in .pcapng"),
         (faulty[0], "-", "ends in .pcapng"),
         (same, same, "is the capture itself"),
-        (tmp_path, tmp_path / "out.pcapng", "one capture"),
-        ("-", tmp_path / "out.pcapng", "one capture"),
-        ("s3://bucket/run.pcap", tmp_path / "out.pcapng", "one capture"),
-        (faulty[0], tmp_path / "absent" / "out.pcapng", "no folder"),
+        (tmp_path, tmp_path / "out.pcapng", "one local capture"),
+        ("-", tmp_path / "out.pcapng", "one local capture"),
+        ("s3://bucket/run.pcap", tmp_path / "out.pcapng", "one local capture"),
+        (faulty[0], tmp_path / "absent" / "out.pcapng", "no such folder"),
     ]
     for capture, out, words in cases:
         code, _, err = run("annotate", capture, "-o", out)

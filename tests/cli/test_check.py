@@ -100,7 +100,7 @@ def test_nothing_decoded_is_never_a_pass(run: Run, made: dict[str, Any], tmp_pat
         for command in ("check", "timing", "fanout"):
             code, _, err = run(command, *args)
             assert code == ExitCode.UNREADABLE, (command, args)
-            assert "no datagram of a dialect" in err
+            assert "no datagram matches a selected dialect" in err
 
 
 def test_what_is_no_capture_is_unreadable(run: Run, tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_other_traffic_is_left_out_and_counted(topicshark: Command, tmp_path: Pa
 def test_no_datagram_of_a_dialect_is_never_a_pass(topicshark: Command, tmp_path: Path) -> None:
     answer = topicshark("decode", write(tmp_path / "a.pcap", [frame(DNS, dport=53)]))
     assert answer.returncode == ExitCode.UNREADABLE
-    assert "no datagram of a dialect known here" in answer.stderr
+    assert "no datagram belongs to a known dialect" in answer.stderr
 
 
 def test_a_named_dialect_shows_its_broken_datagrams_too(topicshark: Command, tmp_path: Path) -> None:

@@ -157,4 +157,4 @@ def test_a_file_instead_of_stdout(run: Run, submissions: Path, tmp_path: Path) -
 
 def test_what_only_a_class_can_have(submissions: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["check", str(submissions / "anna"), "--format", "csv"]) == ExitCode.USAGE
-    assert "goes with --by-directory" in capsys.readouterr().err
+    assert "needs --by-directory" in capsys.readouterr().err

@@ -104,9 +104,9 @@ def test_link_layers(topicshark: Command, tmp_path: Path, link: str, shown: str)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "which scenario"),
+        ([], "no scenario given"),
         (["building"], "-o FILE.pcap"),
-        (["nothing", "-o", "x.pcap"], "there is no scenario 'nothing'"),
+        (["nothing", "-o", "x.pcap"], "unknown scenario 'nothing'"),
         (["building", "-o", "x.pcap", "--fault", "none-such"], "there is no fault 'none-such'"),
         (["building", "-o", "x.pcap", "--fault", "ack-missing=much"], "a rate like 0.05"),
         (["building", "-o", "x.pcap", "--fault", "ack-missing=2"], "above 0 up to 1"),
@@ -117,7 +117,7 @@ def test_link_layers(topicshark: Command, tmp_path: Path, link: str, shown: str)
         (["building", "-o", "x.pcap", "--packets", "nan"], "a whole number"),
         (["mixed", "-o", "x.pcap", "--packets", "1e6"], "mixed cannot be repeated"),
         (["building", "-o", "x.pcap", "--capture-at", "nowhere"], "there is no node 'nowhere'"),
-        (["building", "-o", "x.pcap", "--link", "token-ring"], "there is no link layer 'token-ring'"),
+        (["building", "-o", "x.pcap", "--link", "token-ring"], "unknown link layer 'token-ring'"),
         (["building", "-o", "x.pcap", "--dialect", "mqttsn", "--form", "wide"], "has no form 'wide'"),
         (["report-colon", "-o", "x.pcap", "--dialect", "mqttsn"], "is a run of colon"),
     ],

@@ -90,4 +90,4 @@ def test_nobody_there(topicshark: Command, tmp_path: Path) -> None:
         )
     assert done.returncode == 1
     assert "0 of 2 requests acknowledged" in done.stdout
-    assert "is a broker of rolebyte running there?" in done.stderr
+    assert "is a rolebyte broker running there?" in done.stderr

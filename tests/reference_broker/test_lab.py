@@ -57,7 +57,7 @@ def test_every_player_of_a_script_is_there_and_has_an_address_of_its_own(name: s
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        ([], "there is no scenario None"),
+        ([], "no scenario given"),
         (["report-x", "-o", "x.pcap"], "report-colon"),
         (["report-colon"], "-o FILE.pcap"),
         (["report-colon", "-o", "x.pcap", "--mode", "moon"], "auto, netns, loopback"),
