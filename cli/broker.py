@@ -25,7 +25,8 @@ def broker(
         int | None, typer.Option(min=0, max=65535, help="UDP port; 0: any free port. Default: the dialect's port.")
     ] = None,
     state: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Keep retained messages and subscriptions in this file.")
+        str | None,
+        typer.Option(metavar="FILE", help="Keep retained messages and subscriptions in this file across restarts."),
     ] = None,
     state_sync: Annotated[
         str,

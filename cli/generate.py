@@ -55,7 +55,10 @@ def generate(
     rounds: Rounds = None,
     capture_at: Annotated[
         str | None,
-        typer.Option(metavar="broker|any|NODE", help="Where to capture; NODE is the name of a node. Default: broker."),
+        typer.Option(
+            metavar="broker|any|NODE",
+            help="Where to capture; NODE is the name of a node. Default: set by the scenario.",
+        ),
     ] = None,
     link: Annotated[
         str | None, typer.Option(metavar="ethernet|cooked1|cooked2|raw|null", help="Link layer of the capture.")

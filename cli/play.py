@@ -28,7 +28,7 @@ def play(
         ),
     ],
     topic: Annotated[
-        str | None, typer.Option(help="Topic of the room. Default: temperature/room1; without rolebyte, temperature.")
+        str | None, typer.Option(help="Topic of the room. Default: temperature/room1 for rolebyte, else temperature.")
     ] = None,
     readings: Annotated[
         str | None, typer.Option(metavar="N,N,...", help="sensor: values to publish. Default: random values.")
