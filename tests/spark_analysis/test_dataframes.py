@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 FAULTS = {"forward-missing": 0.1, "forward-altered": 0.1, "ack-missing": 0.1, "network-loss": 0.05}
 # A capture in three units and three buckets.
 UNIT_BYTES, BUCKET_ROWS = 3_000, 60
-COLLECTED_KINDS = {"failed", "facts", "edges", "runs"}  # of dialects whose topics have names
+COLLECTED_KINDS = {"failed", "facts", "edges", "runs"}
 
 
 def make(path: Path, dialect: str = "colon", seed: int = 1, rounds: int = 8) -> Path:
@@ -166,12 +166,13 @@ def test_nothing_is_judged_before_an_action(analysed: Callable[..., Analysis], t
         tables[0].count()
 
 
+@pytest.mark.parametrize("capture", ["one", "two"])  # topics are names, or numbers
 def test_rows_stay_with_spark(
-    analysed: Callable[..., Analysis], captures: Path, monkeypatch: pytest.MonkeyPatch, in_units: None
+    capture: str, analysed: Callable[..., Analysis], captures: Path, monkeypatch: pytest.MonkeyPatch, in_units: None
 ) -> None:
     """To the driver come only facts about sessions, a few rows for each unit, by name: no table, no message."""
     kinds: list[str] = []
-    analysis = analysed(captures / "one.pcap")
+    analysis = analysed(captures / f"{capture}.pcap")
     units = len(analysis._sessions[0].units)
     frame = type(analysis.messages)
     collect, to_arrow = SparkEngine.collect, frame.toArrow
@@ -187,7 +188,7 @@ def test_rows_stay_with_spark(
     for name in ("collect", "toPandas", "toArrow", "toLocalIterator"):
         monkeypatch.setattr(frame, name, lambda *_, told=name: asked.append(told))
     monkeypatch.setattr(SparkEngine, "collect", watched)
-    expected = len(local_tables(captures / "one.pcap")["deliveries"])
+    expected = len(local_tables(captures / f"{capture}.pcap")["deliveries"])
     assert analysis.deliveries.count() == expected
     assert asked == []
     assert set(kinds) == COLLECTED_KINDS - {"failed"}
