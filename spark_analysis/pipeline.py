@@ -283,7 +283,7 @@ class LargeSessions:
             return engine.keep(engine.fold(given, kinds, count, partial(step, options, cuts), "check"))
 
         control = [survey.control]
-        numbers = control if any(needs_control(cut.facts.policy) for cut in cuts) else []
+        numbers = [survey.control] if any(needs_control(cut.facts.policy) for cut in cuts) else []
         if numbers:
             found.append(fold(found, ["all"], buckets, _name_rows))
         if survey.joins:
