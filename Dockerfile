@@ -10,7 +10,7 @@ COPY pcap_tools pcap_tools
 COPY reference_broker reference_broker
 COPY generators generators
 COPY spark_analysis spark_analysis
-COPY cli cli
+COPY topicshark topicshark
 RUN pip install --no-cache-dir -c constraints.txt .
 WORKDIR /captures
 ENTRYPOINT ["topicshark"]
@@ -20,6 +20,6 @@ RUN pip install --no-cache-dir "pydantic>=2.9,<3" "typer>=0.26,<1"
 WORKDIR /topicshark
 COPY pcap_tools pcap_tools
 COPY reference_broker reference_broker
-COPY cli cli
+COPY topicshark topicshark
 ENV PYTHONUNBUFFERED=1
-ENTRYPOINT ["python", "-m", "cli.main"]
+ENTRYPOINT ["python", "-m", "topicshark.main"]

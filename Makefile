@@ -8,7 +8,7 @@ TESTS := $(VENV)/.ready-to-test
 
 # Those of the packages that are there, and everything Python that is checked.
 PACKAGES := $(patsubst %/__init__.py,%,$(wildcard $(addsuffix /__init__.py,pcap_tools reference_broker generators \
-              spark_analysis cli)))
+              spark_analysis topicshark)))
 PYTHON_CODE := $(PACKAGES) $(wildcard tests benchmarks fuzzing notebooks scripts)
 LUA_CODE := $(shell find . -name '*.lua' -not -path './.*' -not -path './build/*')
 

@@ -89,7 +89,17 @@ def colon_publisher(port: int, seconds: float, window: int) -> tuple[int, float]
 
 @contextmanager
 def reference_broker() -> Iterator[tuple[int, int]]:
-    command = [sys.executable, "-m", "cli.main", "broker", "--port", "0", "--quiet", "--requests-by-second", "10000000"]
+    command = [
+        sys.executable,
+        "-m",
+        "topicshark.main",
+        "broker",
+        "--port",
+        "0",
+        "--quiet",
+        "--requests-by-second",
+        "10000000",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         yield int(process.stdout.readline().split()[4]), process.pid

@@ -52,7 +52,7 @@ def main() -> None:
         capture = Path(folder) / "large.pcap"
         packets = write_capture(capture, int(options.gigabytes * 1e9))
         print(f"{capture.stat().st_size / 1e9:.2f} GB, {packets:,} packets")
-        decode = [sys.executable, "-m", "cli.main", "decode", str(capture), "--format", "jsonl"]
+        decode = [sys.executable, "-m", "topicshark.main", "decode", str(capture), "--format", "jsonl"]
         for name, command in (("topicshark decode", decode), ("tshark", ["tshark", "-r", str(capture)])):
             seconds, peak = timed(command)
             print(f"{name:<18} {seconds:7.1f} s  {packets / seconds:10,.0f} packets/s  peak {peak:5} MB")

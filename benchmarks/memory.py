@@ -35,7 +35,7 @@ def kind_of(process: int) -> str | None:
         return "Python worker"
     if "org.apache.spark.deploy.SparkSubmit" in command:
         return "driver, Java"
-    return "driver, Python" if "cli.main" in command else None
+    return "driver, Python" if "topicshark.main" in command else None
 
 
 def highest(process: int) -> int:
@@ -52,7 +52,7 @@ def check(capture: Path, dialect: str, url: str, workers: list[int]) -> tuple[di
     words = ["check", str(capture), "--dialect", dialect, "--engine", "spark", "--master", url, "--format", "json"]
     start = time.perf_counter()
     running = subprocess.Popen(
-        [sys.executable, "-m", "cli.main", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [sys.executable, "-m", "topicshark.main", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     most = dict.fromkeys(KINDS, 0)
     while running.poll() is None:

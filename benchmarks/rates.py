@@ -50,7 +50,9 @@ def make_capture(folder: Path, dialect: str, packets: int, scenario: str = "buil
     path = folder / f"{scenario}-{dialect}-{packets}.pcap"
     if not path.exists():
         order = [scenario, "--dialect", dialect, "--packets", str(packets), "-o", str(path)]
-        subprocess.run([sys.executable, "-m", "cli.main", "generate", *order], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, "-m", "topicshark.main", "generate", *order], check=True, stdout=subprocess.DEVNULL
+        )
     return path
 
 

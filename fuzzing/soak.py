@@ -81,7 +81,7 @@ class Soak:
         return self.tally
 
     def _start(self) -> None:
-        topicshark = [sys.executable, "-m", "cli.main"]
+        topicshark = [sys.executable, "-m", "topicshark.main"]
         broker = ["broker", "--dialect", DIALECT, "--host", HOST, "--quiet", "--state", str(self.state / "broker")]
         self._spawn("broker", [*topicshark, *broker])
         name = str(self.captures / "run-%Y%m%d-%H%M%S.pcap")
@@ -117,7 +117,7 @@ class Soak:
             truth, capture = self.state / "truth.json", self.state / "clients.pcap"
             options = ["--to", f"{HOST}:{PORT}", "--rate", str(self.rate), "--seed", str(self.tally.runs + 1)]
             files = ["-o", str(capture), "--truth", str(truth)]
-            command = [sys.executable, "-m", "cli.main", "generate", "building", *options, *faults, *files]
+            command = [sys.executable, "-m", "topicshark.main", "generate", "building", *options, *faults, *files]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 self.tally.trouble.append(f"clients ended with {done.returncode}: {done.stderr[-500:]}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cli.main import exit_code_of
+from topicshark.main import exit_code_of
 
 REPO = Path(__file__).resolve().parent.parent
 # Java's second compiler pays off after minutes: without it a small Spark takes little more than half as long.
@@ -33,7 +33,7 @@ def topicshark() -> Command:
     def run(*args: str, env: Mapping[str, str | None] | None = None) -> "subprocess.CompletedProcess[str]":
         variables = {**os.environ, **(env or {})}
         return subprocess.run(
-            [sys.executable, "-m", "cli.main", *args],
+            [sys.executable, "-m", "topicshark.main", *args],
             capture_output=True,
             text=True,
             cwd=REPO,

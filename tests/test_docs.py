@@ -20,15 +20,15 @@ import pytest
 import typer
 import yaml  # type: ignore[import-untyped]
 
-from cli.main import COMMANDS
 from pcap_tools.capture import CaptureWriter
 from tests.conftest import REPO
 from tests.dissector.tshark import run_tshark
 from tests.reference_broker.labs import loopback_to_ourselves
+from topicshark.main import COMMANDS
 
 DOCS = [REPO / "README.md", REPO / "CONTRIBUTING.md", REPO / "CHANGELOG.md", *sorted((REPO / "docs").rglob("*.md"))]
 SETS_UP = ("README.md", "CONTRIBUTING.md")  # a whole machine: what `make test` on a fresh one does
-PROJECT = ("pcap_tools", "reference_broker", "generators", "spark_analysis", "cli", "tests", "pyproject.toml")
+PROJECT = ("pcap_tools", "reference_broker", "generators", "spark_analysis", "topicshark", "tests", "pyproject.toml")
 STARTS_SPARK = ("docs/cluster.md", "docs/dataframes.md", "docs/spark.md")  # `make long`; `make test` has docs/ingest.md
 PORT_OF_PAGES = "47123"  # pages name one port; another run of the tests may be at it
 OPERATOR = re.compile(r"[|&;<>()]+")
@@ -132,7 +132,7 @@ def complaint(words: list[str]) -> str | None:
         )
     if name not in COMMANDS:
         return f"there is no command {name}"
-    command = typer.main.get_command(import_module(f"cli.{name}").app)
+    command = typer.main.get_command(import_module(f"topicshark.commands.{name}").app)
     below = getattr(command, "commands", None)
     if below is not None:
         if not rest or rest[0] not in below:
@@ -188,7 +188,7 @@ def test_the_decoded_example_is_what_the_page_shows(tmp_path: Path) -> None:
         [
             sys.executable,
             "-m",
-            "cli.main",
+            "topicshark.main",
             "decode",
             str(tmp_path / "bulletin.pcap"),
             "--dialect",

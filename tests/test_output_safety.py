@@ -180,7 +180,7 @@ def test_notebooks_show_markup_as_text(capture: Path) -> None:
 
 def test_the_broker_logs_nothing_that_acts() -> None:
     """Real sockets: each text published to a broker that prints a line a message."""
-    command = [sys.executable, "-m", "cli.main", "broker", "--port", "0"]
+    command = [sys.executable, "-m", "topicshark.main", "broker", "--port", "0"]
     broker = subprocess.Popen(command, cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         assert broker.stdout is not None

@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from cli.exit_codes import ExitCode
 from scripts.reference.pages import PAGES, REPO
 from tests.conftest import Command
+from topicshark.exit_codes import ExitCode
 
 REFERENCE = REPO / "docs" / "reference"
 

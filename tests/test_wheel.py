@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import REPO
 
-PACKAGES = ("pcap_tools", "reference_broker", "generators", "spark_analysis", "cli")
+PACKAGES = ("pcap_tools", "reference_broker", "generators", "spark_analysis", "topicshark")
 SOURCES = (*PACKAGES, "tests", "pyproject.toml", "LICENSE", "README.md", "pyspark_topicshark.py")
 NEEDED_SETUPTOOLS = 77
 
@@ -67,7 +67,7 @@ def test_it_says_what_it_is(wheel: Path) -> None:
     (metadata,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith("/METADATA"))
     assert re.search(r"^License-Expression: GPL-2.0-or-later$", metadata, re.M)
     (entries,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith("/entry_points.txt"))
-    assert "topicshark = cli.main:run" in entries
+    assert "topicshark = topicshark.main:run" in entries
 
 
 def test_its_command_works_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
@@ -79,7 +79,9 @@ def test_its_command_works_in_an_environment_of_its_own(wheel: Path, tmp_path: P
     done(*pip, "install", "--no-deps", "--no-index", wheel, cwd=tmp_path)
     (packages,) = home.glob("lib/python*/site-packages")
     (packages / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    where = done(python, "-c", "import cli, pyspark_topicshark as p; print(cli.__file__, p.__file__)", cwd=tmp_path)
+    where = done(
+        python, "-c", "import topicshark, pyspark_topicshark as p; print(topicshark.__file__, p.__file__)", cwd=tmp_path
+    )
     assert [Path(one).is_relative_to(packages) for one in where.split()] == [True, True]
     assert done(command, "--version", cwd=tmp_path) == f"topicshark {version('topicshark')}\n"
     assert re.search(r"^colon\b", done(command, "dialects", "list", cwd=tmp_path), re.M)

@@ -1,4 +1,4 @@
-"""The lines of ``topicshark decode`` for people, whole batches at once: those of ``cli.decode.line_of``."""
+"""The lines of ``topicshark decode`` for people, whole batches at once: those of ``line_of`` of that command."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import typer
 
-from cli.main import COMMANDS
-from cli.main import app as main_app
 from scripts.reference.markdown import MADE, code, table
+from topicshark.main import COMMANDS
+from topicshark.main import app as main_app
 
 HEAD = """\
 # The command
@@ -29,7 +29,7 @@ terminal, and never with `NO_COLOR` set. [Exit codes](exit-codes.md) have the sa
 def every_command() -> Iterator[tuple[str, Any]]:
     """Name and command; those of a group by two words."""
     for name in COMMANDS:
-        command = typer.main.get_command(import_module(f"cli.{name}").app)
+        command = typer.main.get_command(import_module(f"topicshark.commands.{name}").app)
         yield name, command
         for second, below in getattr(command, "commands", {}).items():
             yield f"{name} {second}", below

@@ -2,10 +2,10 @@
 
 import re
 
-from cli import exit_codes
 from scripts.reference.commands import every_command
 from scripts.reference.docstrings import attribute_texts
 from scripts.reference.markdown import MADE, table
+from topicshark import exit_codes
 
 HEAD = """\
 # Exit codes

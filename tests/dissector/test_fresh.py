@@ -18,7 +18,7 @@ from tests.dissector.tshark import DISSECTOR, ROOT
 
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    run = [sys.executable, "-m", "cli.main", "dissector", *arguments]
+    run = [sys.executable, "-m", "topicshark.main", "dissector", *arguments]
     return subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, **environment})
 
 

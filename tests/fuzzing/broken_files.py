@@ -9,8 +9,8 @@ import gzip
 import struct
 from dataclasses import dataclass, field
 
-from cli.exit_codes import ExitCode
 from tests.capture import packets as p
+from topicshark.exit_codes import ExitCode
 
 CLEAN, UNREADABLE, PARTIAL = ExitCode.CLEAN, ExitCode.UNREADABLE, ExitCode.PARTIAL
 PORT = 50000

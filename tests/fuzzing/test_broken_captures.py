@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from cli.exit_codes import ExitCode
 from pcap_tools.capture import CaptureError, Damage, read_frames
 from pcap_tools.columnar.reading import read_batches
 from pcap_tools.columnar.splits import plan_splits
@@ -25,6 +24,7 @@ from tests.capture import packets as p
 from tests.columnar.captures import Result, by_kernels, by_python, rows_of
 from tests.conftest import REPO, Run
 from tests.fuzzing.broken_files import BROKEN, FRAMES, PCAP, REST, TALK
+from topicshark.exit_codes import ExitCode
 
 EVERY_CLASS = pytest.mark.parametrize("name", BROKEN)
 
@@ -198,7 +198,7 @@ def test_decode_reads_a_pipe(place: Path, run: Run) -> None:
 def test_a_file_without_read_permission(command: str, place: Path, beside: tuple[Path, Path]) -> None:
     place.write_bytes(PCAP)
     place.chmod(0)
-    start = [sys.executable, "-m", "cli.main", command, str(beside[0]), str(place), str(beside[1])]
+    start = [sys.executable, "-m", "topicshark.main", command, str(beside[0]), str(place), str(beside[1])]
     if os.geteuid() == 0:  # who may read everything, unless that right is given away
         rights = "-dac_override,-dac_read_search"
         start = ["setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}", *start]

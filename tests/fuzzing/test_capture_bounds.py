@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_codes import ExitCode
 from pcap_tools.columnar.index import Index, _save, build_index, find_index
 from pcap_tools.columnar.reading import Reading
 from pcap_tools.columnar.slow_path import FrameNote
@@ -23,6 +22,7 @@ from tests.capture import packets as p
 from tests.columnar.captures import by_kernels, by_python
 from tests.conftest import REPO
 from tests.fuzzing.broken_files import BROKEN, FRAMES, PCAP, REST, TALK
+from topicshark.exit_codes import ExitCode
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def place(tmp_path: Path) -> Path:
 
 _MEASURED = """
 import sys
-from cli.main import exit_code_of
+from topicshark.main import exit_code_of
 code = exit_code_of(["decode", sys.argv[1]])
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print("peak", code, int(peak.split()[1]) // 1024, file=sys.stderr)

@@ -111,7 +111,7 @@ def running_broker(folder: Path, *options: str, port: int = 0, quiet: bool = Tru
     """A broker on loopback, ended with the block however that ends."""
     number = len(list(folder.glob("broker-*.out")))
     out, err = folder / f"broker-{number}.out", folder / f"broker-{number}.err"
-    command = [sys.executable, "-m", "cli.main", "broker", "--port", str(port), *options]
+    command = [sys.executable, "-m", "topicshark.main", "broker", "--port", str(port), *options]
     with out.open("wb") as stdout, err.open("wb") as stderr:
         process = subprocess.Popen(
             [*command, "--quiet"] if quiet else command,

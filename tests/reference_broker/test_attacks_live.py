@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_codes import ExitCode
 from reference_broker.loops import MAX_PASSES
 from tests.conftest import REPO
 from tests.waiting import PATIENCE_S, wait_until
+from topicshark.exit_codes import ExitCode
 
 from .running import Peer, Running, counters_in, running_broker
 
@@ -176,7 +176,17 @@ def test_kill_9_during_load_loses_nothing_acknowledged_as_retained_and_it_serves
 def broker_on_a_small_disk(folder: Path, disk: Path) -> Iterator[Running]:
     """A broker whose state lies on a file system of 64 kB that only it can see, with a filler beside it."""
     out, err = folder / "small.out", folder / "small.err"
-    words = [sys.executable, "-m", "cli.main", "broker", "--port", "0", "--quiet", "--state", str(disk / "state")]
+    words = [
+        sys.executable,
+        "-m",
+        "topicshark.main",
+        "broker",
+        "--port",
+        "0",
+        "--quiet",
+        "--state",
+        str(disk / "state"),
+    ]
     script = f'mount -t tmpfs -o size=64k none {disk} && head -c 20000 /dev/zero > {disk}/filler && exec "$@"'
     with out.open("wb") as stdout, err.open("wb") as stderr:
         process = subprocess.Popen(

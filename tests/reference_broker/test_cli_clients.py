@@ -15,7 +15,7 @@ from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.net
 
-TOPICSHARK = [sys.executable, "-m", "cli.main"]
+TOPICSHARK = [sys.executable, "-m", "topicshark.main"]
 
 
 @contextmanager

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_codes import ExitCode
 from pcap_tools.dialect import builtin_names, load_dialect
 from reference_broker import Broker, Limits, Mistake, broker_for
 from reference_broker.limits import SECOND
 from tests.vectors import dialect_of, load_vectors, own_dialect_names
+from topicshark.exit_codes import ExitCode
 
 from .running import running_broker
 

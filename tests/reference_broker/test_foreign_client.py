@@ -61,7 +61,7 @@ print(json.dumps(told), file=sys.stderr)
 
 @pytest.mark.net
 def test_a_foreign_client_publishes_and_subscribes() -> None:
-    command = [sys.executable, "-m", "cli.main", "broker", "--dialect", "mqttsn", "--port", "0", "--quiet"]
+    command = [sys.executable, "-m", "topicshark.main", "broker", "--dialect", "mqttsn", "--port", "0", "--quiet"]
     with subprocess.Popen(command, cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as broker:
         try:
             assert broker.stdout is not None

@@ -19,7 +19,7 @@ from tests.conftest import REPO, Command
 from tests.reference_broker.labs import loopback_to_ourselves, run_lab
 from tests.waiting import PATIENCE_S
 
-TOPICSHARK = [sys.executable, "-m", "cli.main"]
+TOPICSHARK = [sys.executable, "-m", "topicshark.main"]
 in_namespaces = pytest.mark.skipif(why_no_namespaces() is not None, reason=f"no namespaces: {why_no_namespaces()}")
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from cli import broker as command
 from pcap_tools.dialect import load_dialect
 from reference_broker import Broker, Endpoint, Limits, broker_for
 from reference_broker.limits import MAX_ACCOUNTS, SECOND, Accounts
+from topicshark.commands import broker as command
 
 from .running import running_broker
 

@@ -144,7 +144,7 @@ def test_mqttsn_at_qos_1_gets_everything_through_on_both_sides() -> None:
 @contextmanager
 def process() -> Iterator[Endpoint]:
     """The real command, in a process of its own."""
-    words = [sys.executable, "-m", "cli.main", "broker", "--dialect", "colon", "--port", "0", "--quiet"]
+    words = [sys.executable, "-m", "topicshark.main", "broker", "--dialect", "colon", "--port", "0", "--quiet"]
     broker = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=REPO)
     try:
         assert broker.stdout is not None

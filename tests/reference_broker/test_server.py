@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_codes import ExitCode
 from pcap_tools.dialect import load_dialect
 from reference_broker import Broker, Endpoint, Mistake, Send
 from reference_broker.server import Server
@@ -21,6 +20,7 @@ from tests.capture.tshark import needs_tshark, run_tshark
 from tests.conftest import REPO, Command
 from tests.vectors import DIALECTS
 from tests.waiting import PATIENCE_S
+from topicshark.exit_codes import ExitCode
 
 from .running import Peer, running_broker
 
@@ -105,14 +105,14 @@ def test_ipv6(tmp_path: Path) -> None:
 def test_it_listens_on_loopback_and_the_port_of_the_dialect(topicshark: Command) -> None:
     text = topicshark("broker", "--help").stdout
     assert "127.0.0.1" in text
-    from cli.broker import _port
+    from topicshark.commands.broker import _port
 
     assert _port(load_dialect("portdigits")) == 12345
 
 
 @pytest.mark.parametrize(("host", "trusting"), [("127.0.0.1", True), ("::1", True), ("0.0.0.0", False)])  # noqa: S104
 def test_silent_clients_are_trusted_on_loopback_only(host: str, trusting: bool) -> None:
-    from cli.broker import _is_loopback
+    from topicshark.commands.broker import _is_loopback
 
     assert _is_loopback(host) is trusting
 
@@ -171,7 +171,7 @@ def test_quiet_prints_the_address_only(tmp_path: Path) -> None:
 
 
 def test_a_log_that_nobody_reads_holds_nothing_up() -> None:
-    command = [sys.executable, "-m", "cli.main", "broker", "--port", "0"]
+    command = [sys.executable, "-m", "topicshark.main", "broker", "--port", "0"]
     process = subprocess.Popen(command, cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.stdout is not None

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_codes import ExitCode
 from pcap_tools.dialect import load_dialect
 from reference_broker import Broker, Limits, broker_for, journal
 from reference_broker.journal import JournalError
@@ -20,6 +19,7 @@ from reference_broker.server import Server
 from reference_broker.state import State, changes_of
 from tests.conftest import Command
 from tests.waiting import PATIENCE_S, wait_until
+from topicshark.exit_codes import ExitCode
 
 from .running import Peer, Running, running_broker
 

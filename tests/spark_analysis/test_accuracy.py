@@ -73,9 +73,9 @@ def test_only_errors_count_against_traffic_without_faults() -> None:
 def test_the_command_of_a_case_makes_its_capture(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
-    from cli.main import app
     from generators.capture_point import write
     from generators.generate import generate
+    from topicshark.main import app
 
     job = Job("building", "colon", 3, {"ack-late": 0.1}, ("broker", "sensor1"))
     words = job.command("sensor1").split()[1:]

@@ -32,7 +32,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
 
 def command(folder: Path, engine: str) -> object:
     """What the real command says, in a process of its own: only one Spark session can be open in each."""
-    words = [sys.executable, "-m", "cli.main", "check", str(folder), "--engine", engine, "--format", "json"]
+    words = [sys.executable, "-m", "topicshark.main", "check", str(folder), "--engine", engine, "--format", "json"]
     words += ["--limit", "100000"]
     answer = subprocess.run(words, capture_output=True, cwd=REPO, timeout=280, check=False)
     assert answer.returncode == 1, answer.stderr.decode()

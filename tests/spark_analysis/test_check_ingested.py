@@ -13,7 +13,6 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from cli.main import app
 from generators.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.columnar.schema import SCHEMA_VERSION
@@ -29,6 +28,7 @@ from spark_analysis.ingest import ingest
 from spark_analysis.manifest import load_manifest
 from spark_analysis.store import open_store
 from tests.conftest import REPO
+from topicshark.main import app
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -83,7 +83,7 @@ def test_rows_are_exact_though_processes_of_the_cluster_are_killed(
 ) -> None:
     url, (first, second) = cluster
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "cli.main", "ingest", str(capture), "-o", str(out), "--master", url]
+    command = [sys.executable, "-m", "topicshark.main", "ingest", str(capture), "-o", str(out), "--master", url]
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
     run = subprocess.Popen(
         [*command, "--split-size", str(SPLIT_MB)],

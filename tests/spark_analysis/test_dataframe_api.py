@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import REPO
 
-PACKAGES = ("spark_analysis", "cli")
+PACKAGES = ("spark_analysis", "topicshark")
 MAY = {"spark_analysis/spark_session.py", "spark_analysis/progress.py"}
 BANNED = {"SparkContext", "sparkContext", "_sc", "rdd", "parallelize", "_jvm", "_jdf", "_jsparkSession"}
 BANNED_MODULES = {"py4j", "pickle", "cloudpickle"}
@@ -53,7 +53,7 @@ def test_only_dataframes(path: Path) -> None:
 
 def test_the_files_are_there() -> None:
     names = {str(path.relative_to(REPO)) for path in FILES}
-    assert names > MAY | {"spark_analysis/checker/steps.py", "cli/check.py"}
+    assert names > MAY | {"spark_analysis/checker/steps.py", "topicshark/commands/check.py"}
 
 
 def test_what_is_allowed_is_used() -> None:

@@ -299,7 +299,7 @@ def test_the_command_tells_what_it_did_and_how_it_went(topicshark: Command, capt
 def test_ctrl_c_ends_the_job_and_leaves_nothing(tmp_path: Path) -> None:
     capture, out = tmp_path / "large.pcap", tmp_path / "out"
     write_bulk(segment_of(generate(Order("building", sensors=4, rounds=5))), 400_000, capture)
-    command = [sys.executable, "-m", "cli.main", "ingest", str(capture), "-o", str(out), "--split-size", "1"]
+    command = [sys.executable, "-m", "topicshark.main", "ingest", str(capture), "-o", str(out), "--split-size", "1"]
     with subprocess.Popen(
         command, cwd=REPO, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:

@@ -17,10 +17,10 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from lxml import etree  # type: ignore[import-untyped]
 from referencing import Registry, Resource
 
-from cli.main import exit_code_of
 from tests.conftest import REPO
 from tests.spark_analysis.checked import Talk
 from tests.spark_analysis.made_results import hostile_result
+from topicshark.main import exit_code_of
 
 OURS, OTHERS = REPO / "docs" / "schemas", REPO / "tests" / "schemas"
 # Bytes of topics. The broken UTF-8 holds a lone surrogate.

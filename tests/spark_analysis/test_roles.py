@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import exit_code_of
 from pcap_tools.capture import CaptureWriter, read_frames
 from pcap_tools.columnar.splits import plan_splits
 from spark_analysis import roles
 from spark_analysis.roles import roles_of
 from tests.capture.packets import T0, ethernet, ipv4, udp
 from tests.spark_analysis.checked import Talk, wanted_dialects
+from topicshark.main import exit_code_of
 
 ALL = wanted_dialects()
 BROKER, ANNA, BERT, CARLA, DORA = (f"10.0.0.{n}" for n in range(1, 6))

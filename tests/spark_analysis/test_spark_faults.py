@@ -162,7 +162,7 @@ def test_a_cancelled_job_leaves_nothing_and_running_again_completes_it(
 
 SMALL_DISK = """
 mount -t tmpfs -o size=100k none "$1/out" || exit 77
-"$2" -m cli.main ingest "$1/in" -o "$1/out"; code=$?
+"$2" -m topicshark.main ingest "$1/in" -o "$1/out"; code=$?
 find "$1/out" -name '*.parquet' -o -name manifest.json
 exit $code
 """

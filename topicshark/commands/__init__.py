@@ -1,0 +1,1 @@
+"""One file for each sub-command; `topicshark/main.py` lists them."""

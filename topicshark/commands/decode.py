@@ -1,0 +1,204 @@
+"""`topicshark decode`: what every datagram of a capture says, without Spark.
+
+Small captures are decoded row by row and all else by columns, which is many times faster once it has begun; the text
+is the same.
+"""
+
+import json
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from itertools import repeat
+from typing import Annotated, Any
+
+import typer
+
+from topicshark.app import new_app
+from topicshark.exit_codes import ExitCode
+from topicshark.progress import with_progress
+
+app = new_app()
+
+PORTLESS = "--port needs exactly one --dialect: topicshark decode --dialect colon --port 1234 capture.pcap"
+SMALL = 1 << 20  # bytes; some 12,000 short datagrams take about as long as loading the kernels
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSONL = "jsonl"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is printed, and how. ``width`` of the terminal, 0 if it is none; ``capture`` is told in JSON if not None."""
+
+    output: Format
+    width: int
+    capture: str | None
+    show_all: bool
+
+
+@app.command(epilog="Examples: topicshark decode capture.pcap | tcpdump -w - udp | topicshark decode - --format jsonl")
+def decode(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="Capture: pcap or pcapng, optionally gzipped; - for stdin.")
+    ],
+    dialect: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME|FILE.toml", help="Use only this dialect (repeatable). Default: detect."),
+    ] = None,
+    port: Annotated[list[int] | None, typer.Option(help="Additional UDP port of the dialect (repeatable).")] = None,
+    output: Annotated[
+        Format, typer.Option("--format", help="Output format: a table, or one JSON object per line.")
+    ] = Format.TABLE,
+    show_all: Annotated[bool, typer.Option("--all", help="Also show UDP datagrams of no known dialect.")] = False,
+) -> None:
+    """Decode the datagrams of captures, one line each, without Spark.
+
+    Exit code 0: everything was read. 3: nothing could be read, or no datagram belongs to a known dialect. 4: a capture
+    is damaged, or one of several could not be read; the rest was printed.
+    """
+    from pcap_tools.dialect import load_dialect
+    from pcap_tools.errors import TopicsharkError, UsageError
+    from pcap_tools.escaping import escape_text
+
+    named = [load_dialect(name) for name in dialect] if dialect else None
+    if port and (named is None or len(named) != 1):
+        raise UsageError(PORTLESS)
+    ports = dict.fromkeys(port or [], named[0].name if named else "")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    outcomes: list[ExitCode] = []
+    for file in files:
+        look = Look(output, width, escape_text(file) if len(files) > 1 else None, show_all)
+        try:
+            outcomes.append(_decode_file(file, named, ports, look))
+        except TopicsharkError as error:
+            _say(str(error))
+            outcomes.append(ExitCode.UNREADABLE)
+    if all(outcome is ExitCode.UNREADABLE for outcome in outcomes):
+        raise typer.Exit(ExitCode.UNREADABLE)
+    if any(outcome is not ExitCode.CLEAN for outcome in outcomes):
+        raise typer.Exit(ExitCode.PARTIAL)
+
+
+def _decode_file(file: str, named: Any, ports: dict[int, str], look: Look) -> ExitCode:
+    from pcap_tools.decoding import Notes
+
+    notes = Notes()
+    decoded = _row_by_row if is_small(file) else _by_columns
+    for _ in with_progress(_print(decoded(look, file, named, notes, ports, _tell_evidence(file))), "datagrams"):
+        pass
+    for warning in notes.warnings:
+        _say(f"{file}: {warning}")
+    for damage in notes.damage:
+        _say(str(damage))
+    if notes.other and not look.show_all:
+        _say(f"{file}: skipped {notes.other} UDP datagrams of no known dialect (--all shows them)")
+    if not notes.decoded:
+        names = " or ".join(dialect.name for dialect in named) if named else "a known dialect"
+        _say(f"{file}: no datagram belongs to {names}" + ("" if named else "; to use your own: --dialect FILE.toml"))
+        return ExitCode.UNREADABLE
+    return ExitCode.PARTIAL if notes.damage else ExitCode.CLEAN
+
+
+def is_small(file: str) -> bool:
+    """Whether it is decoded before the kernels would even be loaded; what cannot be opened is soon told, too."""
+    from pcap_tools.capture.streams import GZIP_MAGIC
+
+    try:
+        facts = os.stat(file) if file != "-" else None
+        if facts is None or not stat.S_ISREG(facts.st_mode) or facts.st_size >= SMALL:
+            return False
+        with open(file, "rb") as stream:
+            return stream.read(len(GZIP_MAGIC)) != GZIP_MAGIC
+    except OSError:
+        return True
+
+
+def _row_by_row(look: Look, *what: Any) -> Iterator[tuple[str, int]]:
+    """Text to print, and of how many datagrams it tells."""
+    from pcap_tools.decoding import decode_capture
+
+    text_of = _json_of(look) if look.output is Format.JSONL else _line_of(look)
+    for row in decode_capture(*what):
+        yield text_of(row) if row.message is not None or look.show_all else "", 1
+
+
+def _by_columns(look: Look, *what: Any) -> Iterator[tuple[str, int]]:
+    """The same, many datagrams at a time."""
+    from pcap_tools.columnar.json_lines import JsonLines
+    from pcap_tools.columnar.rows import decode_lines
+    from pcap_tools.columnar.table_lines import TableLines
+
+    if look.output is Format.JSONL:
+        return decode_lines(partial(JsonLines, keep_other=look.show_all, capture=look.capture), *what)
+    return decode_lines(partial(TableLines, keep_other=look.show_all, width=look.width), *what)
+
+
+def _print(texts: Iterable[tuple[str, int]]) -> Iterator[None]:
+    """Writes the texts; goes on by one for each datagram, as progress counts them."""
+    for text, datagrams in texts:
+        sys.stdout.write(text)
+        yield from repeat(None, datagrams)
+
+
+def _tell_evidence(file: str) -> Callable[[list[Any]], None]:
+    def tell(evidence: list[Any]) -> None:
+        for item in evidence[:3]:
+            _say(f"{file}: {item}")
+        if len(evidence) > 3:
+            _say(f"{file}: … and {len(evidence) - 3} more endpoints")
+
+    return tell
+
+
+def _say(text: str) -> None:
+    from pcap_tools.escaping import escape_text
+
+    typer.echo("\n".join(escape_text(line) for line in text.splitlines()), err=True)
+
+
+def _json_of(look: Look) -> Callable[[Any], str]:
+    prefix = {} if look.capture is None else {"capture": look.capture}
+    return lambda row: json.dumps(prefix | row.as_dict(), ensure_ascii=False) + "\n"
+
+
+def _line_of(look: Look) -> Callable[[Any], str]:
+    from pcap_tools.escaping import shorten
+
+    if look.width:
+        return lambda row: shorten(line_of(row), look.width) + "\n"
+    return lambda row: line_of(row) + "\n"
+
+
+def line_of(row: Any) -> str:
+    """One row of the table: frame, time, from whom to whom, what."""
+    datagram = row.datagram
+    seconds, rest = divmod(datagram.time_ns, 1_000_000_000)
+    clock = datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S") if 0 <= seconds < 1 << 36 else str(seconds)
+    ends = f"{datagram.src}:{datagram.sport} → {datagram.dst}:{datagram.dport}"
+    return f"{datagram.frame:>6}  {clock}.{rest // 1000:06}  {ends:<42}  {_what(row)}"
+
+
+def _what(row: Any) -> str:
+    """``colon PUBLISH home/fan "ON" retained``, and what is odd about it."""
+    from pcap_tools.escaping import escape
+
+    message, copy_of = row.message, row.datagram.copy_of
+    words = ["UDP"] if message is None else [message.dialect, message.message or "?"]
+    if message is not None:
+        about = message.topic if message.topic is not None else message.filter
+        words += [escape(about)] if about is not None else []
+        words += [f'"{escape(message.payload)}"'] if message.payload is not None else []
+        words += ["retained"] if message.retain else []
+        words += [f"({message.form})"] if message.form != "documented" else []
+        words += [f"+{message.padding} NUL"] if message.padding else []
+        words += [f"!! {message.error} at byte {message.error_offset}"] if message.error else []
+    words += [f"[copy of {copy_of}]"] if copy_of is not None else []
+    return " ".join(words)
