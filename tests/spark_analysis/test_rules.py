@@ -68,12 +68,42 @@ def test_a_rule_is_told_in_sentences(name: str) -> None:
         assert text.endswith(".")
 
 
+# By hand, from the reports' tables of contents.
+TITLES = {
+    "colon": {
+        "Header Design",
+        "Publisher",
+        "Subscriber",
+        "Broker",
+        "PUBLISH Packets",
+        "SUBSCRIBE Packets",
+        "UNSUBSCRIBE Packets",
+        "Acknowledgements & Quality of Service 1",
+        "Retained Messages",
+    },
+    "topicbyte": {"Packet Description", "Broker"},
+    "portdigits": {"Key Components", "Broker (manager)", "Protocol and packet encoding"},
+    "topicnumber": {
+        "Node",
+        "Acknowledgements",
+        "Broker",
+        "Subscriber",
+        "Publisher",
+        "Use of IP Addresses and Port Numbers",
+        "Custom Packet Layout",
+    },
+    "rolebyte": {"Communication", "Packet Description", "Acknowledgements (ACKs)", "Dashboard", "Broker"},
+}
+
+
 @pytest.mark.parametrize("name", RULES)
-def test_a_section_is_of_the_dialects_own_report(name: str) -> None:
-    reports = {"colon": 0, "topicbyte": 1, "portdigits": 2, "topicnumber": 3, "rolebyte": 4}
+def test_a_rule_cites_sections_of_the_dialects_own_report_by_title(name: str) -> None:
     for dialect, section in RULES[name].section.items():
-        source = f"report {reports[dialect]:03}" if dialect in reports else "MQTT-SN 1.2"
-        assert re.fullmatch(rf"{source}, sections? \d[\d.]*((, | and | to )\d[\d.]*)*", section)
+        if dialect == "mqttsn":
+            assert re.fullmatch(r"MQTT-SN 1\.2, sections? \d[\d.]*((, | and )\d[\d.]*)*", section)
+            continue
+        assert re.fullmatch(r'report, "[^"]+"((, | and )"[^"]+")*', section)
+        assert set(re.findall(r'"([^"]+)"', section)) <= TITLES[dialect]
 
 
 def test_the_level_of_a_dialects_file_counts() -> None:

@@ -1,4 +1,4 @@
-"""The page docs/rules.md, made from the table: ``python -m spark_analysis.checker.rulebook.page > docs/rules.md``."""
+"""Generate docs/rules.md from the rules: ``python -m spark_analysis.checker.rulebook.page > docs/rules.md``."""
 
 from __future__ import annotations
 
@@ -13,15 +13,21 @@ from .rule import FAMILIES, Rule
 HEAD = """\
 # The rules
 
-What `topicshark check` holds a capture against. Each rule has an id that stands in every report; its first letter is
-the family. The level says how much a finding weighs: a failed rule of level **error** fails the session, a **warning**
-or a **note** does not. A dialect file sets other levels under `[rules]`, or `"off"` ([dialects.md](dialects.md)). A
-rule that a dialect cannot break is `n/a` there. Sections are those of the reports that describe the dialects, by the
-reports' numbers; a dialect of your own is held to what its file says.
+`topicshark check` applies these rules. Each rule has an id, which all reports use; its first letter is the family. A
+finding of a rule with level **error** fails the session; a **warning** or a **note** does not. A dialect file can set
+other levels under `[rules]`, or switch rules `"off"` ([dialects.md](dialects.md)). A rule that a dialect cannot break
+is `n/a` there. A datagram that the *capture* cut short breaks no rule, because its missing bytes are unknown.
 
-A datagram that the *capture* cut short breaks no rule: nobody can tell what was in the rest.
+Citations in parentheses show which section of a document states the rule for a dialect. For a dialect of your own, its
+file states the requirements.
 
-This page is made from the table of rules by `python -m spark_analysis.checker.rulebook.page`.
+| dialect | document |
+|---|---|
+| `colon`, `topicbyte`, `portdigits`, `rolebyte` | "report": a student's report on the protocol, networking course, 2021 |
+| `topicnumber` | "report": the same, 2018 |
+| `mqttsn` | MQTT For Sensor Networks (MQTT-SN), protocol specification, version 1.2 |
+
+This page is generated: `python -m spark_analysis.checker.rulebook.page`.
 """
 
 
@@ -58,9 +64,9 @@ def _about(rule: Rule, policies: list[Policy]) -> Iterator[str]:
 def _where(rule: Rule, policy: Policy) -> str:
     dialect = policy.dialect
     level = level_of(rule.id, dialect)
-    notes = [rule.section.get(dialect.name, ""), f"here of level {level}" if level != rule.level else ""]
-    told = "; ".join(note for note in notes if note)
-    return f"`{dialect.name}`" + (f" ({told})" if told else "")
+    notes = [rule.section.get(dialect.name, ""), f"level {level} here" if level != rule.level else ""]
+    notes = [note for note in notes if note]
+    return f"`{dialect.name}`" + (f" ({'; '.join(notes)})" if notes else "")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a rule is, and the names of the families that rules come in."""
+"""The data of a rule, and the names of the rule families."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Fits = Callable[[Policy], str | None]
 
 FAMILIES = {
     "W": "Wire format",
-    "P": "Parties and directions",
+    "P": "Senders and receivers",
     "A": "Acknowledgement",
-    "R": "Sending again",
+    "R": "Resends",
     "D": "Delivery",
     "T": "Retained messages",
     "N": "Topic numbers",
-    "X": "The application's loop",
+    "X": "Control loop",
 }
 
 
@@ -29,14 +29,14 @@ def always(policy: Policy) -> str | None:
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that must hold.
+    """One requirement of the protocol.
 
-    sentence  what must hold
+    sentence  the requirement
     meaning   what a finding means
-    advice    what to do about one
-    section   by dialect: where that stands; a dialect that is not there says so in its file alone
-    applies   None, or why a dialect cannot break the rule
-    columns   those of code, accepted, qos and dup that it reads; they are to be among `events.COLUMNS`
+    advice    how to find and fix the mistake
+    section   by dialect: the section of its document that states the requirement, cited by title
+    applies   returns None, or the reason why a dialect cannot break the rule
+    columns   columns that the rule reads among code, accepted, qos and dup; all must be in `events.COLUMNS`
     """
 
     id: str
