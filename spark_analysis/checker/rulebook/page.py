@@ -23,7 +23,7 @@ file states the requirements.
 
 | dialect | document |
 |---|---|
-| `colon`, `topicbyte`, `portdigits`, `rolebyte` | "report": a student's report on the protocol, networking course, 2021 |
+| `colon`, `topicbyte`, `portdigits`, `rolebyte` | "report": a student's report on the protocol, for a course, 2021 |
 | `topicnumber` | "report": the same, 2018 |
 | `mqttsn` | MQTT For Sensor Networks (MQTT-SN), protocol specification, version 1.2 |
 
