@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from pcap_tools import Codec, load_dialect
-from pcap_tools.columnar.decoder import Decoder
-from pcap_tools.columnar.reading import read_file
+from pcap_tools.columnar.decode.decoder import Decoder
+from pcap_tools.columnar.read.reading import read_file
 from pcap_tools.dialect import builtin_names
 
 DISSECTOR = Path(__file__).parent.parent / "dissector.lua"

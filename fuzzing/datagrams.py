@@ -16,7 +16,7 @@ import numpy as np
 from fuzzing.outcome import Item
 from fuzzing.valid_messages import built
 from pcap_tools.codec import Codec
-from pcap_tools.columnar.datagrams import NO_IDENT, DatagramBatch
+from pcap_tools.columnar.read.datagrams import NO_IDENT, DatagramBatch
 from pcap_tools.dialect import Dialect
 from pcap_tools.dialect.program import Extent
 from tests.vectors import load_vectors

@@ -17,7 +17,7 @@ from glob import glob, has_magic
 from posixpath import basename
 from typing import Any
 
-from pcap_tools.columnar.sources import is_remote
+from pcap_tools.columnar.read.sources import is_remote
 from pcap_tools.errors import TopicsharkError, UsageError
 
 # tcpdump -C puts a number behind the name.

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pcap_tools.columnar.schema import ALL_MESSAGES
+from pcap_tools.columnar.decode.schema import ALL_MESSAGES
 from pcap_tools.topic_match import wild_flags
 
 from .checker.ack_rules import ASTRAY

@@ -24,8 +24,8 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from pcap_tools.columnar.schema import ALL_COLUMNS, SCHEMA_VERSION
-from pcap_tools.columnar.sources import is_remote, open_bytes
+from pcap_tools.columnar.decode.schema import ALL_COLUMNS, SCHEMA_VERSION
+from pcap_tools.columnar.read.sources import is_remote, open_bytes
 from pcap_tools.detect import Dialects, wanted_dialects
 from pcap_tools.errors import TopicsharkError
 

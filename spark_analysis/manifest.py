@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pcap_tools.columnar.schema import SCHEMA_VERSION
+from pcap_tools.columnar.decode.schema import SCHEMA_VERSION
 from pcap_tools.errors import TopicsharkError
 
 from .storage import Folder, open_folder, open_input

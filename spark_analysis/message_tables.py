@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pcap_tools.columnar.schema import ALL_MESSAGES
+from pcap_tools.columnar.decode.schema import ALL_MESSAGES
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError
 

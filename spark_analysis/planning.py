@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from pcap_tools.capture.damage import Corrupt, Damage
-from pcap_tools.columnar.feeds import is_gzip
-from pcap_tools.columnar.formats import read_facts
-from pcap_tools.columnar.learning import find_dialects
-from pcap_tools.columnar.reading import read_file
-from pcap_tools.columnar.sources import ByteSource, open_bytes, read_at
-from pcap_tools.columnar.splits import plan_splits, whole_split
-from pcap_tools.columnar.state import Split
+from pcap_tools.columnar.decode.learning import find_dialects
+from pcap_tools.columnar.read.feeds import is_gzip
+from pcap_tools.columnar.read.formats import read_facts
+from pcap_tools.columnar.read.reading import read_file
+from pcap_tools.columnar.read.sources import ByteSource, open_bytes, read_at
+from pcap_tools.columnar.read.splits import plan_splits, whole_split
+from pcap_tools.columnar.read.state import Split
 from pcap_tools.decoding import LEARN_DATAGRAMS
 from pcap_tools.detect import Dialects, Evidence, Routes
 from pcap_tools.escaping import escape_text

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from posixpath import basename
 
-from pcap_tools.columnar.sources import is_remote
+from pcap_tools.columnar.read.sources import is_remote
 
 _NUMBER = re.compile(r"\d+")
 # The header of a pcap file. A shorter one waits for its writer's first flush, for however long; or holds nothing.

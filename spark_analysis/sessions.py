@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Sequence
 from posixpath import basename
 
-from pcap_tools.columnar.sources import is_remote
+from pcap_tools.columnar.read.sources import is_remote
 
 _ENDING = re.compile(r"\.(pcapng|pcap|cap)(?=\d*(\.gz)?$)", re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pcap_tools.columnar.schema import ALL_COLUMNS, ALL_MESSAGES, COLUMNS
+from pcap_tools.columnar.decode.schema import ALL_COLUMNS, ALL_MESSAGES, COLUMNS
 from pcap_tools.dialect import Dialect, builtin_names, load_dialect
 from pcap_tools.errors import UsageError
 

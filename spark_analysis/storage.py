@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Protocol
 
-from pcap_tools.columnar.sources import is_remote
+from pcap_tools.columnar.read.sources import is_remote
 from pcap_tools.errors import TopicsharkError
 
 TEMPORARY = ".writing-"

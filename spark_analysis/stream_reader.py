@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pcap_tools.columnar.sources import is_remote
+from pcap_tools.columnar.read.sources import is_remote
 from pcap_tools.errors import TopicsharkError
 
 from .captures import find_captures

@@ -19,8 +19,8 @@ from .clock import Measured, cost, peak_mb
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pcap_tools.columnar.decoder import Decoder
-    from pcap_tools.columnar.feeds import Feed
+    from pcap_tools.columnar.decode.decoder import Decoder
+    from pcap_tools.columnar.read.feeds import Feed
 
 LONG_ENOUGH = 1.0  # seconds of passes over a capture
 START_SECONDS = 3
@@ -73,7 +73,7 @@ def decoder(captures: list[Path]) -> list[Measured]:
 
 def passes_over(captures: list[Path], seconds_of: Callable[[Decoder, Path], float]) -> list[Measured]:
     from pcap_tools import load_dialect
-    from pcap_tools.columnar.decoder import Decoder
+    from pcap_tools.columnar.decode.decoder import Decoder
 
     def prepared(capture: Path) -> Decoder:
         return Decoder([load_dialect(capture.stem.split("-")[0])], capture=capture.name)
@@ -91,7 +91,7 @@ def passes_over(captures: list[Path], seconds_of: Callable[[Decoder, Path], floa
 
 def with_file(ready: Decoder, capture: Path) -> float:
     """Seconds of one pass by a decoder that is there already."""
-    from pcap_tools.columnar.reading import read_file
+    from pcap_tools.columnar.read.reading import read_file
 
     return cost(lambda: check(sum(ready.decode(batch).num_rows for batch in read_file(capture)), capture))
 
@@ -99,10 +99,10 @@ def with_file(ready: Decoder, capture: Path) -> float:
 def without_file(ready: Decoder, capture: Path) -> float:
     """The same, without the time in which bytes were read."""
     from pcap_tools.capture.damage import log_damage, log_warning
-    from pcap_tools.columnar.copies_kernel import random_seed
-    from pcap_tools.columnar.feeds import whole_feed
-    from pcap_tools.columnar.reading import Reading
-    from pcap_tools.columnar.sources import open_bytes
+    from pcap_tools.columnar.read.copies_kernel import random_seed
+    from pcap_tools.columnar.read.feeds import whole_feed
+    from pcap_tools.columnar.read.reading import Reading
+    from pcap_tools.columnar.read.sources import open_bytes
 
     with open_bytes(str(capture)) as source:
         feed = TimedFeed(whole_feed(source))

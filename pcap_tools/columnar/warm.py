@@ -5,10 +5,10 @@ Later processes load them in a fraction of a second. Importing a kernel's module
 
 from __future__ import annotations
 
+from pcap_tools.columnar.decode import decoder, fields_kernel, ties_kernel
+from pcap_tools.columnar.read import skim_kernel
+from pcap_tools.columnar.read.reading import warm_frames
 from pcap_tools.topic_match import match_kernel
-
-from . import decoder, fields_kernel, skim_kernel, ties_kernel
-from .reading import warm_frames
 
 
 def warm() -> None:

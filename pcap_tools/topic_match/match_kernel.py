@@ -11,7 +11,7 @@ from typing import Any
 
 from numba import types
 
-from pcap_tools.columnar.jit import inlined, kernel, u64
+from pcap_tools.kernels.jit import inlined, kernel, u64
 
 ONE, UNKNOWN = -1, -2  # a number of a part that any number fits; a number of a topic that no filter names
 FORWARD, BACKWARD = range(2)  # topics in order; in the order of their texts read from the end

@@ -3,7 +3,7 @@
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pcap_tools.columnar.schema import ALL_COLUMNS, COLUMNS, SCHEMA_VERSION
+from pcap_tools.columnar.decode.schema import ALL_COLUMNS, COLUMNS, SCHEMA_VERSION
 from pcap_tools.dialect import builtin_names, load_dialect
 from scripts.reference.column_texts import TABLES, TEXTS
 from scripts.reference.markdown import MADE, code, table

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from posixpath import basename
 
-from pcap_tools.columnar.sources import is_remote
+from pcap_tools.columnar.read.sources import is_remote
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError, UsageError
 

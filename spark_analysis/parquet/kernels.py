@@ -11,8 +11,8 @@ import numpy as np
 from numba import boolean, int64, uint64
 from numba import types as numba_types
 
-from pcap_tools.columnar.jit import i64, inlined, kernel, u64
-from pcap_tools.columnar.words import BLOCK, copy_block, item, load64, put, zeros_above
+from pcap_tools.kernels.jit import i64, inlined, kernel, u64
+from pcap_tools.kernels.words import BLOCK, copy_block, item, load64, put, zeros_above
 
 FULL = -1
 # Values in a block of differences, and in one of its four parts, each packed in a width of its own.

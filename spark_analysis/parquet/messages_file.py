@@ -14,7 +14,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from pcap_tools.columnar.schema import SCHEMA_VERSION
+from pcap_tools.columnar.decode.schema import SCHEMA_VERSION
 
 from ..storage import NewFile
 from .columns import Column

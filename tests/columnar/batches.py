@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pcap_tools.capture import Datagram
-from pcap_tools.columnar.datagrams import NO_IDENT, DatagramBatch
+from pcap_tools.columnar.read.datagrams import NO_IDENT, DatagramBatch
 from pcap_tools.dialect import Dialect
 from tests.dissector.datagrams import generated
 from tests.vectors import load_vectors

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from pcap_tools.capture import CaptureError, Damage, read_datagrams
 from pcap_tools.capture.streams import Source
-from pcap_tools.columnar.datagrams import NO_IDENT, DatagramBatch
-from pcap_tools.columnar.reading import read_file
+from pcap_tools.columnar.read.datagrams import NO_IDENT, DatagramBatch
+from pcap_tools.columnar.read.reading import read_file
 from tests.capture import packets as p
 from tests.capture.test_reassembly import OVERLAPS
 

@@ -10,9 +10,9 @@ import pytest
 
 from pcap_tools.capture import CaptureWriter
 from pcap_tools.codec import Codec
-from pcap_tools.columnar.decoder import Decoder
-from pcap_tools.columnar.reading import read_file
-from pcap_tools.columnar.schema import COLUMNS, MESSAGES
+from pcap_tools.columnar.decode.decoder import Decoder
+from pcap_tools.columnar.decode.schema import COLUMNS, MESSAGES
+from pcap_tools.columnar.read.reading import read_file
 from pcap_tools.decoding import Row
 from pcap_tools.detect import Detector
 from pcap_tools.dialect import builtin_names, load_dialect

@@ -10,8 +10,8 @@ import os
 import pytest
 
 from pcap_tools.codec import Codec
-from pcap_tools.columnar.decoder import Decoder
-from pcap_tools.columnar.raw_fields import RawField, RawResult, decode_fields
+from pcap_tools.columnar.decode.decoder import Decoder
+from pcap_tools.columnar.decode.raw_fields import RawField, RawResult, decode_fields
 from pcap_tools.decoding import Row
 from pcap_tools.dialect import Dialect, builtin_names
 from pcap_tools.message import Message

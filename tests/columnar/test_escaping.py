@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pcap_tools.columnar.decoder import Decoder
-from pcap_tools.columnar.text_kernel import printable
+from pcap_tools.columnar.decode.decoder import Decoder
+from pcap_tools.columnar.decode.text_kernel import printable
 from pcap_tools.dialect import load_dialect
 from pcap_tools.escaping import escape
 from tests.vectors import dialect_of

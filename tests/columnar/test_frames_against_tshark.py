@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pcap_tools.columnar.reading import read_batches
-from pcap_tools.columnar.splits import plan_splits
+from pcap_tools.columnar.read.reading import read_batches
+from pcap_tools.columnar.read.splits import plan_splits
 from tests.capture import packets as p
 from tests.capture.tshark import needs_tshark, tshark_datagrams
 from tests.columnar.captures import odd_packets, rows_of

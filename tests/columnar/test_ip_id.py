@@ -10,10 +10,10 @@ import pytest
 from generators.capture_options import Point
 from generators.capture_point import write
 from generators.generate import Order, generate
-from pcap_tools.columnar.decoder import Decoder
-from pcap_tools.columnar.learning import find_dialects
-from pcap_tools.columnar.reading import read_batches, read_file
-from pcap_tools.columnar.splits import plan_splits
+from pcap_tools.columnar.decode.decoder import Decoder
+from pcap_tools.columnar.decode.learning import find_dialects
+from pcap_tools.columnar.read.reading import read_batches, read_file
+from pcap_tools.columnar.read.splits import plan_splits
 from pcap_tools.detect import Detector
 from pcap_tools.dialect import load_dialect
 from tests.capture import packets as p

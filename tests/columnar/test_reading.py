@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pcap_tools.capture import CaptureError
-from pcap_tools.columnar.reading import CHUNK, read_file
+from pcap_tools.columnar.read.reading import CHUNK, read_file
 from pcap_tools.errors import UsageError
 from tests.capture import packets as p
 from tests.capture.test_damage import BLOCK, FRAME, PCAP, PCAPNG, RECORD, SEEDS
@@ -126,7 +126,7 @@ def test_gzip_and_streams(tmp_path: Path, name: str) -> None:
 
 
 def test_stdin() -> None:
-    code = "from pcap_tools.columnar.reading import read_file; print(sum(b.count for b in read_file('-')))"
+    code = "from pcap_tools.columnar.read.reading import read_file; print(sum(b.count for b in read_file('-')))"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, input=PCAP, capture_output=True, check=True, timeout=120)
     assert done.stdout.split() == [b"2"]

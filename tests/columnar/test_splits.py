@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pcap_tools.capture import CaptureError
-from pcap_tools.columnar.reading import read_batches
-from pcap_tools.columnar.sources import ByteSource, open_bytes
-from pcap_tools.columnar.splits import Plan, plan_splits
+from pcap_tools.columnar.read.reading import read_batches
+from pcap_tools.columnar.read.sources import ByteSource, open_bytes
+from pcap_tools.columnar.read.splits import Plan, plan_splits
 from pcap_tools.errors import UsageError
 from tests.capture import packets as p
 from tests.columnar.captures import Row, by_python, cut_and_corrupt, files, rows_of
@@ -154,7 +154,7 @@ def test_a_split_reads_its_own_bytes_only(tmp_path: Path, monkeypatch: pytest.Mo
 
     plan = plan_splits(str(path), 20_000, keep=False, opener=counted)
     assert sum(end - begin for begin, end in ranges) == path.stat().st_size + len(b"\x1f\x8b") * 2
-    monkeypatch.setattr("pcap_tools.columnar.reading.open_bytes", counted)
+    monkeypatch.setattr("pcap_tools.columnar.read.reading.open_bytes", counted)
     for split in plan.splits:
         ranges.clear()
         rows_of(read_batches(split))

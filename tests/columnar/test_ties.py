@@ -12,8 +12,8 @@ import pytest
 
 from pcap_tools.answer_key import answer_key, fnv1a, subscriber_port, tie_of, topic_number
 from pcap_tools.codec import Codec
-from pcap_tools.columnar.decoder import Decoder
-from pcap_tools.columnar.schema import ALL_COLUMNS, ALL_MESSAGES, COLUMNS, MESSAGES
+from pcap_tools.columnar.decode.decoder import Decoder
+from pcap_tools.columnar.decode.schema import ALL_COLUMNS, ALL_MESSAGES, COLUMNS, MESSAGES
 from pcap_tools.dialect import Dialect, builtin_names
 from pcap_tools.dialect.load import parse_dialect
 from tests.vectors import dialect_of, load_vectors, own_dialect_names

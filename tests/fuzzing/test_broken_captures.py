@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from pcap_tools.capture import CaptureError, Damage, read_frames
-from pcap_tools.columnar.reading import read_batches
-from pcap_tools.columnar.splits import plan_splits
+from pcap_tools.columnar.read.reading import read_batches
+from pcap_tools.columnar.read.splits import plan_splits
 from tests.capture import packets as p
 from tests.columnar.captures import Result, by_kernels, by_python, rows_of
 from tests.conftest import REPO, Run

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from pcap_tools.columnar.index import Index, _save, build_index, find_index
-from pcap_tools.columnar.reading import Reading
-from pcap_tools.columnar.slow_path import FrameNote
-from pcap_tools.columnar.sources import open_bytes
+from pcap_tools.columnar.read.index import Index, _save, build_index, find_index
+from pcap_tools.columnar.read.reading import Reading
+from pcap_tools.columnar.read.slow_path import FrameNote
+from pcap_tools.columnar.read.sources import open_bytes
 from tests.capture import packets as p
 from tests.columnar.captures import by_kernels, by_python
 from tests.conftest import REPO

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from pcap_tools import load_dialect
-from pcap_tools.columnar.schema import MESSAGES
+from pcap_tools.columnar.decode.schema import MESSAGES
 from spark_analysis.checker.endpoints import Point, pairs_of
 from spark_analysis.checker.events import COLUMNS, events_of, rows_of
 from spark_analysis.checker.facts import SessionFacts, facts_of

@@ -19,9 +19,9 @@ from benchmarks.cluster import PATIENCE_S, command_of, offspring, standalone_clu
 from generators.bulk import write_bulk
 from generators.generate import Order, generate
 from generators.tiling import segment_of
-from pcap_tools.columnar.decoder import Decoder
-from pcap_tools.columnar.reading import read_file
-from pcap_tools.columnar.schema import ALL_COLUMNS
+from pcap_tools.columnar.decode.decoder import Decoder
+from pcap_tools.columnar.decode.schema import ALL_COLUMNS
+from pcap_tools.columnar.read.reading import read_file
 from pcap_tools.detect import wanted_dialects
 from spark_analysis.dataframes import EMPTY
 from spark_analysis.manifest import load_manifest

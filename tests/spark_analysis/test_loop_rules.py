@@ -11,8 +11,8 @@ from generators.capture_options import Point as Place
 from generators.capture_point import write
 from generators.generate import Made, Order, generate
 from pcap_tools import load_dialect
-from pcap_tools.columnar.decoder import Decoder
-from pcap_tools.columnar.reading import read_file
+from pcap_tools.columnar.decode.decoder import Decoder
+from pcap_tools.columnar.read.reading import read_file
 from spark_analysis.checker.findings import INCONCLUSIVE
 from tests.spark_analysis.loop_talk import BROKER, DASHBOARD, READ, SECOND, Found, Talk, judged, told
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pcap_tools.columnar.schema import SCHEMA_VERSION
+from pcap_tools.columnar.decode.schema import SCHEMA_VERSION
 from pcap_tools.errors import TopicsharkError
 from spark_analysis.manifest import (
     DataFile,

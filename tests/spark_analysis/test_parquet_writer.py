@@ -12,9 +12,9 @@ from generators.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools import load_dialect
 from pcap_tools.capture import read_datagrams
-from pcap_tools.columnar.decoder import Decoder
-from pcap_tools.columnar.reading import read_file
-from pcap_tools.columnar.schema import ALL_COLUMNS, ALL_MESSAGES, MESSAGES, SCHEMA_VERSION
+from pcap_tools.columnar.decode.decoder import Decoder
+from pcap_tools.columnar.decode.schema import ALL_COLUMNS, ALL_MESSAGES, MESSAGES, SCHEMA_VERSION
+from pcap_tools.columnar.read.reading import read_file
 from spark_analysis.parquet import messages_file
 from spark_analysis.parquet.messages_file import SCHEMA_KEY, MessagesFile
 from spark_analysis.storage import LocalFile

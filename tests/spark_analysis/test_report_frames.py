@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from generators.capture_point import write
 from generators.generate import Order, generate
-from pcap_tools.columnar.datagrams import DatagramBatch
-from pcap_tools.columnar.decoder import Decoder
+from pcap_tools.columnar.decode.decoder import Decoder
+from pcap_tools.columnar.read.datagrams import DatagramBatch
 from pcap_tools.detect import wanted_dialects
 from spark_analysis import nearby
 from spark_analysis.check import check

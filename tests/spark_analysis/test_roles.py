@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pcap_tools.capture import CaptureWriter, read_frames
-from pcap_tools.columnar.splits import plan_splits
+from pcap_tools.columnar.read.splits import plan_splits
 from spark_analysis import roles
 from spark_analysis.roles import roles_of
 from tests.capture.packets import T0, ethernet, ipv4, udp

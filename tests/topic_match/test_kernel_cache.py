@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 PIECE = """
-from pcap_tools.columnar.jit import inlined
+from pcap_tools.kernels.jit import inlined
 
 @inlined
 def piece(number):
@@ -14,7 +14,7 @@ def piece(number):
 """
 KERNEL = """
 from numba import types
-from pcap_tools.columnar.jit import kernel
+from pcap_tools.kernels.jit import kernel
 from .piece import piece
 
 @kernel(types.int64)

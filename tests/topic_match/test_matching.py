@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcap_tools.columnar import jit
 from pcap_tools.dialect import load_dialect
 from pcap_tools.dialect.spec import TopicsSpec
 from pcap_tools.errors import TopicsharkError
 from pcap_tools.escaping import escape
+from pcap_tools.kernels import jit
 from pcap_tools.topic_match import is_wild, match_kernel, matches, matching, wild_flags
 from reference_broker.topic_index import index_for
 

@@ -63,7 +63,7 @@ def annotate(
 
 def _refuse(capture: str, output: str) -> None:
     """What cannot be meant is told before an hour of work, not after."""
-    from pcap_tools.columnar.sources import is_remote
+    from pcap_tools.columnar.read.sources import is_remote
     from pcap_tools.errors import UsageError
 
     if capture == "-" or is_remote(capture) or os.path.isdir(capture):

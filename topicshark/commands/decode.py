@@ -132,9 +132,9 @@ def _row_by_row(look: Look, *what: Any) -> Iterator[tuple[str, int]]:
 
 def _by_columns(look: Look, *what: Any) -> Iterator[tuple[str, int]]:
     """The same, many datagrams at a time."""
-    from pcap_tools.columnar.json_lines import JsonLines
-    from pcap_tools.columnar.rows import decode_lines
-    from pcap_tools.columnar.table_lines import TableLines
+    from pcap_tools.columnar.text.json_lines import JsonLines
+    from pcap_tools.columnar.text.rows import decode_lines
+    from pcap_tools.columnar.text.table_lines import TableLines
 
     if look.output is Format.JSONL:
         return decode_lines(partial(JsonLines, keep_other=look.show_all, capture=look.capture), *what)

@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from pcap_tools.columnar.jit import i64, inlined, kernel
+from pcap_tools.kernels.jit import i64, inlined, kernel
 
 from .subscribing import CHANGE_ID, CHANGE_LEAST, CHANGE_MOST, CHANGE_TIME
 

@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from pcap_tools.columnar.jit import i64, kernel
+from pcap_tools.kernels.jit import i64, kernel
 
 Integers = NDArray[np.int64]
 BITS = 11

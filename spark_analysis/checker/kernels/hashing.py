@@ -9,7 +9,7 @@ import pyarrow as pa
 from numba import types
 from numpy.typing import NDArray
 
-from pcap_tools.columnar.jit import i64, inlined, kernel, u64
+from pcap_tools.kernels.jit import i64, inlined, kernel, u64
 
 _PRIME: Any = np.uint64(0x9E3779B97F4A7C15)
 _OTHER: Any = np.uint64(0xC2B2AE3D27D4EB4F)

@@ -11,7 +11,7 @@ from typing import Any
 
 from numba import types
 
-from pcap_tools.columnar.jit import i64, kernel
+from pcap_tools.kernels.jit import i64, kernel
 
 _column = types.Array(types.int64, 1, "C")
 _flags = types.Array(types.boolean, 1, "C")

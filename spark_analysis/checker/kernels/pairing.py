@@ -10,7 +10,7 @@ from typing import Any
 
 from numba import types
 
-from pcap_tools.columnar.jit import i64, inlined, kernel
+from pcap_tools.kernels.jit import i64, inlined, kernel
 
 from .hashing import mixed
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from pcap_tools.columnar.jit import i64, kernel
+from pcap_tools.kernels.jit import i64, kernel
 
 Integers = NDArray[np.int64]
 _column = types.Array(types.int64, 1, "C")

@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import types
 
-from pcap_tools.columnar.jit import i64, kernel
+from pcap_tools.kernels.jit import i64, kernel
 
 CHANGE_TIME, CHANGE_LEAST, CHANGE_MOST, CHANGE_ID, CHANGE_ENDED = range(5)
 CHANGED = 5

@@ -1,0 +1,170 @@
+"""Batches of datagrams to Arrow: the columnar decoder. Says what ``pcap_tools.codec`` says, of whole batches at once.
+
+    >>> from pcap_tools import load_dialect
+    >>> from pcap_tools.columnar.decode.decoder import Decoder
+    >>> decoder = Decoder([load_dialect("colon")], columns=["frame", "topic", "payload"])
+    >>> decoder.schema.names
+    ['frame', 'topic', 'payload']
+
+Results are in memory of their own; the batch may be filled again at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pcap_tools.columnar.decode.decode_kernel import UNKNOWN, Results, field_room, new_results, plan_rows, walk_rows
+from pcap_tools.columnar.decode.marks import MOST_PLACES, MOST_SIZE
+from pcap_tools.columnar.decode.outcomes import Outcomes
+from pcap_tools.columnar.decode.plans import MOST_TAILS
+from pcap_tools.columnar.decode.routing import Router
+from pcap_tools.columnar.decode.schema import ALL_COLUMNS, CODED, COLUMNS, schema_of
+from pcap_tools.columnar.decode.tables import Tables
+from pcap_tools.columnar.decode.text_columns import CodedColumn, TextWriter, numbers, validity
+from pcap_tools.columnar.decode.walk_kernel import ERRORS
+from pcap_tools.columnar.read.datagrams import NO_IDENT, DatagramBatch
+from pcap_tools.detect import Routes
+from pcap_tools.dialect import Dialect
+from pcap_tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from pcap_tools.columnar.decode.ties import TieColumns
+
+TEXTS = ("topic", "filter", "payload")
+TIES = frozenset({"key", "number", "port", "code", "accepted", "qos", "dup"})
+_ERROR_NAMES = [error.value for error in ERRORS]
+
+
+class Decoder:
+    """Decodes batches of one reading.
+
+    ``routes`` says which dialect a datagram is in; without, all are in the one dialect given. ``columns``: those of
+    ``ALL_MESSAGES`` that are wanted, None for ``MESSAGES``. ``plain``: the exact types, no dictionaries.
+    ``keep_other``: datagrams of no known dialect are rows too, with nulls. ``capture`` fills the column of that name.
+    ``decoded`` and ``other`` count datagrams.
+    """
+
+    def __init__(
+        self,
+        dialects: Sequence[Dialect],
+        routes: Routes | None = None,
+        columns: Collection[str] | None = None,
+        *,
+        plain: bool = False,
+        keep_other: bool = False,
+        capture: str | None = None,
+    ) -> None:
+        unknown = set(columns or ()) - set(ALL_COLUMNS)
+        if unknown:
+            raise UsageError(f"no column {min(unknown)!r}; there are: {', '.join(ALL_COLUMNS)}")
+        if routes is None and len(dialects) != 1:
+            raise UsageError("several dialects take routes, to tell which datagram is in which")
+        self.tables = Tables(dialects)
+        self.schema = schema_of(frozenset(COLUMNS if columns is None else columns), plain)
+        self.keep_other, self.capture = keep_other, capture
+        self.decoded = self.other = self._unsure_rows = 0
+        self._router = Router(routes, self.tables.names.codes) if routes else None
+        program = self.tables.program
+        self._writers = {name: TextWriter(program, self.tables.words) for name in TEXTS}
+        self._coded = {name: CodedColumn(program, plain) for name in CODED}
+        self._outcomes = Outcomes(self.tables)
+        self._fields, self._tails = field_room(self.tables.most_steps), np.zeros(MOST_TAILS, np.int64)
+        self._ties = self._tie_columns()
+        self._make_room(0)
+
+    def _tie_columns(self) -> TieColumns | None:
+        """None if no such column is wanted; then their kernel is not loaded either."""
+        wanted = TIES.intersection(self.schema.names)
+        if not wanted:
+            return None
+        from pcap_tools.columnar.decode.ties import TieColumns
+
+        return TieColumns(self.tables, wanted)
+
+    def decode(self, batch: DatagramBatch) -> pa.RecordBatch:
+        """The rows of a batch whose dialect is known (all with ``keep_other``), in order."""
+        results = self._walk(batch)
+        arrays = self._ties.arrays(batch, results) if self._ties else {}
+        codes = self._outcomes.codes(results.outcome, not self._unsure_rows)
+        for name in self.schema.names:
+            if name in codes:
+                arrays[name] = self._coded[name].array(self._outcomes.names[name], *codes[name])
+            elif name not in arrays:
+                arrays[name] = self._column(name, batch, results)
+        return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
+
+    def _make_room(self, rows: int) -> None:
+        self._room = rows
+        self._results = new_results(rows)
+        self._routes, self._unsure = np.zeros(rows, np.int16), np.zeros(rows, np.int32)
+
+    def _walk(self, batch: DatagramBatch) -> Results:
+        """Decode all rows; texts are marked, not yet written. The results are as long as there are rows."""
+        count = batch.count
+        if count > self._room:
+            self._make_room(count)
+        if len(batch.buffer) >= MOST_PLACES or (count and batch.size[:count].max() >= MOST_SIZE):
+            raise UsageError("a batch with more bytes than places in it can be numbered")
+        if self._router:
+            self._router.route(batch, self._routes)
+        self._results.error[:count] = 0
+        results = self._results._replace(padding=np.empty(count, np.int32))
+        datagrams = self.tables.program, batch.buffer, batch.start, batch.size, batch.length, self._routes
+        kept, self._unsure_rows = plan_rows(*datagrams, count, self.keep_other, results, self._tails, self._unsure)
+        if self._unsure_rows:
+            results = results._replace(error_offset=np.zeros(count, np.int32))
+            walk_rows(*datagrams, self._unsure, self._unsure_rows, results, self._fields)
+        results = Results._make(column[:kept] for column in results)
+        known = kept - self._outcomes.others(results.outcome) if self.keep_other else kept
+        self.decoded += known
+        self.other += count - known
+        return results
+
+    def _column(self, name: str, batch: DatagramBatch, results: Results) -> pa.Array:
+        kept = len(results.row)
+        if name in TEXTS:
+            return self._writers[name].write(batch.buffer, getattr(results, name), kept)
+        if name in CODED:
+            return self._coded_column(name, batch, results)
+        if name == "retain":
+            values = np.packbits(results.retain & 1, bitorder="little")
+            return numbers(pa.bool_(), kept, values, validity(results.retain != UNKNOWN))
+        if name == "padding":
+            return numbers(pa.int32(), kept, results.padding, None)
+        if name == "error_offset":
+            if not self._unsure_rows:
+                return pa.nulls(kept, pa.int32())
+            return numbers(pa.int32(), kept, results.error_offset, validity(results.error != 0))
+        values = _kept(getattr(batch, name), batch.count, results)
+        return numbers(self.schema.field(name).type, kept, values, _known(name, values))
+
+    def _coded_column(self, name: str, batch: DatagramBatch, results: Results) -> pa.Array:
+        column, kept = self._coded[name], len(results.row)
+        if name == "capture":
+            known = None if self.capture is not None else np.zeros(kept, np.bool_)
+            return column.array([self.capture or ""], np.zeros(kept, np.int16), known)
+        if name == "error":
+            if not self._unsure_rows:
+                return column.nulls(_ERROR_NAMES, kept)
+            codes = np.maximum(results.error, 1).astype(np.int16) - np.int16(1)
+            return column.array(_ERROR_NAMES, codes, results.error != 0)
+        return column.array(batch.addresses, _kept(getattr(batch, name), batch.count, results), None)
+
+
+def _known(name: str, values: NDArray[Any]) -> NDArray[np.uint8] | None:
+    """Which rows of a column of the batch have a value; None for all."""
+    if name == "copy_of":
+        return validity(values != 0)
+    return validity(values != NO_IDENT) if name == "ip_id" else None
+
+
+def _kept(values: NDArray[Any], count: int, results: Results) -> NDArray[Any]:
+    """The values of the rows kept. A copy where the batch has much more room than rows: it would be held too."""
+    if len(results.row) < count:
+        return values[results.row]
+    return values[:count] if 2 * count > len(values) else values[:count].copy()

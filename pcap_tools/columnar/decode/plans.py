@@ -1,0 +1,244 @@
+"""Plans: how a datagram of a usual layout is read quickly if nothing is wrong with it.
+
+A plan compares the first 16 bytes with all single-valued guards and constants at once, and with those sets of allowed
+values that a mask can tell (0 and 1, most often). Then it looks at those fields of the fixed head that take more than
+that, and at the texts that follow. It says yes, or that it does not know: whatever is unusual is left to the walk.
+Layouts with optional fields or counted runs have no plan.
+
+Plans of the plainest kind also have a ``Shape``, for which the kernel has a way of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+
+from pcap_tools.columnar.decode.marks import ABSENT, number_mark, tail_mark, text_mark
+from pcap_tools.dialect.program import Charset, Counts, Extent, Form, Kind, Layout, Step, Value
+
+HEAD = 16
+MOST_TAILS = 8
+NO_FLAG = 2  # of retain, beside 0 and 1
+
+
+class PlanColumn(IntEnum):
+    """One row for each layout."""
+
+    SIZE = 0  # of the head; -1 for a layout without a plan
+    GUARD_MASK = 1  # of the first 8 bytes, then of the second: what selects the layout
+    GUARD_MASK_HIGH = 2
+    GUARD = 3
+    GUARD_HIGH = 4
+    VALID_MASK = 5  # of the first 8 bytes: what else must hold
+    VALID = 6
+    LOOKS = 7  # (step, offset) of fields to look at
+    LOOKS_END = 8
+    TAIL = 9  # steps behind the head
+    TAIL_END = 10
+    NUL_PADDING = 11
+    TOPIC = 12  # marks, as if the datagram began at 0
+    FILTER = 13
+    PAYLOAD = 14
+    RETAIN = 15  # offset of the word that holds it, -1 for none
+    RETAIN_MASK = 16  # of that word
+    RETAIN_ZERO = 17  # what these bits are where it is 0
+    SHAPE = 18  # one of ``Shape``
+    HEAD_MASK = 19  # guard and valid in one, where there is a shape
+    HEAD = 20
+    DELIMITER = 21  # the byte behind the first text
+    ASCII = 22  # bit 0: the first text has a character set, bit 1: the second
+    FLAG_MASK = 23  # retain once more: of the first 8 bytes
+    FLAG_ZERO = 24
+    FLAG_NONE = 25  # what retain is where no bit of it is set: 0, or that there is none
+
+
+class Shape(IntEnum):
+    """What follows the head in the plans that are read quickest: those of a head that one comparison tells."""
+
+    OTHER = 0
+    NOTHING = 1
+    REST = 2
+    UNTIL_AND_REST = 3
+
+
+class Head:
+    """What 16 bytes are compared with."""
+
+    def __init__(self) -> None:
+        self.mask, self.wanted = bytearray(HEAD), bytearray(HEAD)
+
+    def add(self, offset: int, mask: bytes, wanted: bytes) -> None:
+        for index, (bits, value) in enumerate(zip(mask, wanted, strict=True), offset):
+            self.mask[index] |= bits
+            self.wanted[index] |= value
+
+    def words(self, half: int) -> tuple[int, int]:
+        """Mask and wanted bits of one half, as the kernel loads it."""
+        at = slice(8 * half, 8 * half + 8)
+        return word_of(self.mask[at]), word_of(self.wanted[at])
+
+
+def word_of(raw: bytes | bytearray) -> int:
+    """Bytes as the int64 that a load of them gives."""
+    return int.from_bytes(raw.ljust(8, b"\0"), "little", signed=True)
+
+
+def plan_of(form: Form, layout: Layout, first_step: int, step_size: int) -> tuple[dict[PlanColumn, int], list[int]]:
+    """The plan of a layout and the fields it looks at; nothing if the layout is not of the usual kind."""
+    fixed = [step.extent is Extent.FIXED for step in layout.steps]
+    tail = fixed.index(False) if False in fixed else len(fixed)
+    if not _is_usual(layout, tail):
+        return {}, []
+    guard, valid, looks = Head(), Head(), []
+    offsets = list(offsets_of(layout.steps[:tail]))
+    for index, (step, offset) in enumerate(zip(layout.steps[:tail], offsets, strict=False)):
+        settled = _compare(step, offset, guard) or (offset + step.size <= 8 and _compare_allowed(step, offset, valid))
+        if step.kind is Kind.MAGIC and not settled:
+            return {}, []
+        if (not settled and _is_checked(step)) or step.counts is not Counts.NOTHING:
+            looks += [first_step + index * step_size, offset]
+    plan = {PlanColumn.SIZE: offsets[tail], PlanColumn.NUL_PADDING: int(form.nul_padding)}
+    plan[PlanColumn.GUARD_MASK], plan[PlanColumn.GUARD] = guard.words(0)
+    plan[PlanColumn.GUARD_MASK_HIGH], plan[PlanColumn.GUARD_HIGH] = guard.words(1)
+    plan[PlanColumn.VALID_MASK], plan[PlanColumn.VALID] = valid.words(0)
+    plan[PlanColumn.TAIL] = first_step + tail * step_size
+    plan[PlanColumn.TAIL_END] = first_step + len(layout.steps) * step_size
+    names = {PlanColumn.TOPIC: layout.topic, PlanColumn.FILTER: layout.filter, PlanColumn.PAYLOAD: layout.payload}
+    where = {step.name: index for index, step in enumerate(layout.steps)}
+    for column, name in names.items():
+        plan[column] = ABSENT if name is None else _mark(layout, where[name], tail, offsets, first_step, step_size)
+    plan |= _retain(layout, tail, offsets)
+    shape = Shape.OTHER if looks else _shape(plan, layout.steps[tail:])
+    return plan | _shaped(plan, shape, layout.steps[tail:]), looks
+
+
+def _shape(plan: dict[PlanColumn, int], tails: Sequence[Step]) -> Shape:
+    if plan[PlanColumn.GUARD_MASK_HIGH] or plan[PlanColumn.RETAIN] + _bytes_of(plan[PlanColumn.RETAIN_MASK]) > 8:
+        return Shape.OTHER
+    extents = [step.extent for step in tails]
+    if not extents:
+        return Shape.NOTHING
+    if extents == [Extent.REST]:
+        return Shape.REST
+    two = extents == [Extent.UNTIL, Extent.REST] and len(tails[0].literal) == 1
+    return Shape.UNTIL_AND_REST if two else Shape.OTHER
+
+
+def _shaped(plan: dict[PlanColumn, int], shape: Shape, tails: Sequence[Step]) -> dict[PlanColumn, int]:
+    retain = plan[PlanColumn.RETAIN]
+    mask, zero = (_bytes(plan[column]) for column in (PlanColumn.RETAIN_MASK, PlanColumn.RETAIN_ZERO))
+    return {
+        PlanColumn.SHAPE: shape,
+        PlanColumn.HEAD_MASK: plan[PlanColumn.GUARD_MASK] | plan[PlanColumn.VALID_MASK],
+        PlanColumn.HEAD: plan[PlanColumn.GUARD] | plan[PlanColumn.VALID],
+        PlanColumn.DELIMITER: tails[0].literal[0] if shape is Shape.UNTIL_AND_REST else 0,
+        PlanColumn.ASCII: sum(1 << place for place, step in enumerate(tails) if step.charset is not Charset.ANY),
+        PlanColumn.FLAG_MASK: word_of((bytes(max(retain, 0)) + mask)[:8]),
+        PlanColumn.FLAG_ZERO: word_of((bytes(max(retain, 0)) + zero)[:8]),
+        PlanColumn.FLAG_NONE: NO_FLAG if retain < 0 else 0,
+    }
+
+
+def _bytes(word: int) -> bytes:
+    return word.to_bytes(8, "little", signed=True)
+
+
+def _bytes_of(mask: int) -> int:
+    """How many bytes of a word a mask reaches into."""
+    return len(_bytes(mask).rstrip(b"\0"))
+
+
+def _is_usual(layout: Layout, tail: int) -> bool:
+    if any(step.optional or step.span_length >= 0 or step.counts is Counts.SPAN for step in layout.steps):
+        return False
+    tails = layout.steps[tail:]
+    retain = layout.step(layout.retain) if layout.retain else None
+    return (
+        len(tails) <= MOST_TAILS
+        and all(step.extent is not Extent.FIXED and step.guard is None and not step.or_end for step in tails)
+        and (retain is None or (retain.extent is Extent.FIXED and retain.kind in _NUMERIC and retain.size <= 8))
+    )
+
+
+_NUMERIC = (Kind.UINT, Kind.INT, Kind.BITS, Kind.DIGITS)
+
+
+def offsets_of(steps: Iterable[Step]) -> Iterable[int]:
+    """Where each step of a head begins, and where the head ends."""
+    offset = 0
+    for step in steps:
+        yield offset
+        if step.kind is not Kind.BITS or step.closes_group:
+            offset += step.size
+    yield offset
+
+
+def _is_checked(step: Step) -> bool:
+    """Whether anything can be wrong with a field that is there."""
+    return (
+        step.guard is not None
+        or step.allowed is not None
+        or step.charset is not Charset.ANY
+        or step.kind is Kind.DIGITS
+    )
+
+
+def _compare(step: Step, offset: int, head: Head) -> bool:
+    """Add a constant, or a guard of one value, to the comparison; False if it cannot be put that way."""
+    if offset + step.size > HEAD or not (step.kind is Kind.MAGIC or (step.guard and len(step.guard) == 1)):
+        return False
+    value = step.literal if step.kind is Kind.MAGIC else (step.guard or (b"",))[0]
+    head.add(offset, _bits_of(step), _written(step, value))
+    return not isinstance(value, bytes) or step.charset is Charset.ANY or value.isascii()
+
+
+def _compare_allowed(step: Step, offset: int, head: Head) -> bool:
+    """The same for a set of allowed values that has all numbers which agree in some bits."""
+    if step.allowed is None or step.guard is not None or step.kind not in (Kind.UINT, Kind.BITS):
+        return False
+    free = 0
+    for number in step.allowed:
+        free |= number ^ step.allowed[0]
+    if len(step.allowed) != 1 << free.bit_count():
+        return False
+    mask, fixed = _bits_of(step), _written(step, free)
+    head.add(offset, bytes(a & ~b for a, b in zip(mask, fixed, strict=True)), _written(step, step.allowed[0] & ~free))
+    return True
+
+
+def _bits_of(step: Step) -> bytes:
+    """Which bits of its bytes belong to a step."""
+    return _written(step, (1 << step.bits) - 1) if step.kind is Kind.BITS else bytes([255]) * step.size
+
+
+def _written(step: Step, value: Value) -> bytes:
+    """A value as it stands on the wire."""
+    if isinstance(value, bytes):
+        return value
+    if step.kind is Kind.BITS:
+        return (value << step.shift).to_bytes(step.size, "big")
+    if step.kind is Kind.DIGITS:
+        text = f"{value:0{step.size}d}".encode()
+        return bytes(byte - 0x30 for byte in text) if step.binary_digits else text
+    return value.to_bytes(step.size, "little" if step.little else "big", signed=step.kind is Kind.INT)
+
+
+def _mark(layout: Layout, index: int, tail: int, offsets: list[int], first_step: int, step_size: int) -> int:
+    step = layout.steps[index]
+    if index >= tail:
+        return tail_mark(index - tail)
+    if step.kind in _NUMERIC:
+        return number_mark(offsets[index], first_step + index * step_size)
+    return text_mark(offsets[index], step.size)
+
+
+def _retain(layout: Layout, tail: int, offsets: list[int]) -> dict[PlanColumn, int]:
+    for step, offset in zip(layout.steps[:tail], offsets, strict=False):
+        if step.name == layout.retain:
+            zero = _written(step, 0)
+            return {
+                PlanColumn.RETAIN: offset,
+                PlanColumn.RETAIN_MASK: word_of(_bits_of(step)),
+                PlanColumn.RETAIN_ZERO: word_of(zero),
+            }
+    return {PlanColumn.RETAIN: -1, PlanColumn.RETAIN_MASK: 0, PlanColumn.RETAIN_ZERO: 0}

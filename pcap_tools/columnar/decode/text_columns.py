@@ -1,0 +1,147 @@
+"""Arrow arrays from what the kernels leave: numbers, codes with their names, and texts that are still to be written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pcap_tools.columnar.decode.marks import ABSENT, KIND_SHIFT, PLACE_BITS, SIZE_MASK, TEXT, WORD
+from pcap_tools.columnar.decode.tables import Program, Words
+from pcap_tools.columnar.decode.text_kernel import GROWTH, SPARE, printable
+from pcap_tools.columnar.decode.write_kernel import write_texts
+from pcap_tools.errors import UsageError
+
+_FIRST_ROOM = 1 << 16
+_MOST = (1 << 31) - 1  # Arrow's strings have offsets of 32 bits
+
+
+def validity(known: NDArray[np.bool_] | NDArray[np.uint8]) -> NDArray[np.uint8] | None:
+    """Flags as Arrow has them, None where all are set."""
+    return None if known.all() else np.packbits(known, bitorder="little")
+
+
+def numbers(kind: pa.DataType, count: int, values: NDArray[Any], known: NDArray[np.uint8] | None) -> pa.Array:
+    """An array of numbers (or of bits) over memory that nobody else writes to."""
+    return pa.Array.from_buffers(kind, count, [_buffer(known), pa.py_buffer(values)])
+
+
+def _buffer(values: NDArray[Any] | None) -> pa.Buffer | None:
+    return None if values is None else pa.py_buffer(values)
+
+
+class TextWriter:
+    """Writes one text column, batch after batch; how much room it takes is remembered."""
+
+    def __init__(self, program: Program, words: Words) -> None:
+        self.words = words
+        self._program, self._room, self._shown = program, _FIRST_ROOM, printable()
+
+    def write(self, buffer: NDArray[np.uint8], marks: NDArray[np.int64], count: int) -> pa.Array:
+        offsets, known = np.empty(count + 1, np.int32), np.empty(count, np.uint8)
+        out = np.empty(self._room + SPARE, np.uint8)
+        offsets[0] = row = 0
+        while True:
+            row = write_texts(buffer, marks, self._program, self.words, self._shown, row, count, offsets, known, out)
+            if row == count:
+                break
+            out = self._grown(out, int(offsets[row]), int(marks[row]))
+        end = int(offsets[count])
+        self._room = max(self._room, end + end // 4)
+        buffers = [_buffer(validity(known)), pa.py_buffer(offsets), pa.py_buffer(out[:end])]
+        return pa.Array.from_buffers(pa.string(), count, buffers)
+
+    def _grown(self, out: NDArray[np.uint8], used: int, mark: int) -> NDArray[np.uint8]:
+        """Room for the row that did not fit, and more."""
+        size = mark >> PLACE_BITS & SIZE_MASK if mark >> KIND_SHIFT == TEXT else len(self.words.text)
+        needed = used + GROWTH * size + _FIRST_ROOM
+        if needed > _MOST:
+            raise UsageError("a batch holds more than 2 GB of text; take fewer rows at a time")
+        more = np.empty(min(max(2 * out.size, needed), _MOST) + SPARE, np.uint8)
+        more[:used] = out[:used]
+        return more
+
+
+class GrowingNames:
+    """Names as Arrow and the kernels want them. What is there stays where it is, so arrays made before stay right."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._offsets, self._ends = np.zeros(64, np.int32), np.zeros(64, np.int64)
+        self._text = np.zeros(1024 + SPARE, np.uint8)
+        self._made: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def extend(self, names: Sequence[str]) -> None:
+        """Take the names beyond those that are known."""
+        words = [name.encode() for name in names[self._count :]]
+        ends = np.cumsum([self._ends[self._count], *map(len, words)], dtype=np.int64)
+        needed = self._count + len(words) + 1
+        if needed > len(self._ends):
+            self._ends, self._offsets = _larger(self._ends, 2 * needed), _larger(self._offsets, 2 * needed)
+        if ends[-1] + SPARE > len(self._text):
+            self._text = _larger(self._text, 2 * int(ends[-1]) + SPARE)
+        self._text[ends[0] : ends[-1]] = np.frombuffer(b"".join(words), np.uint8)
+        self._ends[self._count : needed] = self._offsets[self._count : needed] = ends
+        self._count = needed - 1
+        self._made = None
+
+    def words(self) -> Words:
+        return Words(self._ends, self._text)
+
+    def array(self) -> pa.Array:
+        if self._made is None:
+            buffers = [None, pa.py_buffer(self._offsets), pa.py_buffer(self._text)]
+            self._made = pa.Array.from_buffers(pa.string(), self._count, buffers)
+        return self._made
+
+
+def _larger(values: NDArray[Any], size: int) -> NDArray[Any]:
+    grown = np.zeros(size, values.dtype)
+    grown[: len(values)] = values
+    return grown
+
+
+class CodedColumn:
+    """A column of few values: a dictionary, or spelled out where plain types are wanted. The names of one column may
+    become more from batch to batch, and never others: so the last dictionary holds for all batches."""
+
+    def __init__(self, program: Program, plain: bool) -> None:
+        self._program, self._plain = program, plain
+        self._first: str | None = None
+        self._names = GrowingNames()
+        self._writer: TextWriter | None = None
+
+    def array(self, names: Sequence[str], codes: NDArray[Any], known: NDArray[Any] | None) -> pa.Array:
+        """Codes are places among the names; ``known`` is None where all rows have one."""
+        self._take(names)
+        if self._writer is not None:
+            marks = codes.astype(np.int64) << PLACE_BITS | WORD << KIND_SHIFT
+            if known is not None:
+                marks[~known] = ABSENT
+            return self._writer.write(np.zeros(SPARE, np.uint8), marks, len(codes))
+        kind = pa.from_numpy_dtype(codes.dtype)
+        indices = numbers(kind, len(codes), codes, None if known is None else validity(known))
+        return pa.DictionaryArray.from_arrays(indices, self._names.array(), safe=False)
+
+    def nulls(self, names: Sequence[str], count: int) -> pa.Array:
+        """The same for rows of which none has a name."""
+        self._take(names)
+        if self._plain:
+            return pa.nulls(count, pa.string())
+        return pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int16()), self._names.array(), safe=False)
+
+    def _take(self, names: Sequence[str]) -> None:
+        if not names or (len(names) == len(self._names) and names[0] == self._first):
+            return
+        if names[0] != self._first:  # another reading, or another capture
+            self._first, self._names = names[0], GrowingNames()
+        self._names.extend(names)
+        if self._plain:
+            self._writer = self._writer or TextWriter(self._program, self._names.words())
+            self._writer.words = self._names.words()

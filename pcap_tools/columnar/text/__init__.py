@@ -1,0 +1,1 @@
+"""From columns to the lines that `topicshark decode` prints."""

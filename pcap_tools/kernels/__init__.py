@@ -1,0 +1,1 @@
+"""How numba kernels are compiled and kept, and the machine words that they share."""
