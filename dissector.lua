@@ -184,7 +184,7 @@ end)(shared)
 
 -- ==================== 12_charsets.lua ==============================================================================
 ;(function(...)
--- Is a text what its character set allows, and if not, from which byte on? The twin of pcap_tools/charsets.py.
+-- Is a text what its character set allows, and if not, from which byte on? The twin of pcap_tools/codec/charsets.py.
 local ts = ...
 local byte, find = string.byte, string.find
 
@@ -2083,7 +2083,7 @@ end)(shared)
 --
 -- A one-byte ACK has some 5 bits, `home/room:20` behind a type and a retain byte more than 30. Used to claim traffic on
 -- unknown ports, and to choose between dialects that share a port. What each step proves by itself, whatever its value,
--- stands in the tables: `step_bits` of pcap_tools/detect.py.
+-- stands in the tables: `step_bits` of pcap_tools/codec/detect.py.
 local ts = ...
 local find, floor, log, min = string.find, math.floor, math.log, math.min
 

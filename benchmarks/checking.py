@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.hot_captures import SHAPES, write_capture
 from benchmarks.rates import make_capture, measure, numbers
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.check import judge
 from spark_analysis.checker.ingested import find_sources
 from spark_analysis.engines import SparkEngine

@@ -34,10 +34,10 @@ from benchmarks.competitors.clock import cost
 from benchmarks.competitors.ours import check, forget_index, start_worker
 from benchmarks.rates import make_capture, number
 from pcap_tools import load_dialect
+from pcap_tools.codec.detect import Dialects
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS
 from pcap_tools.columnar.read.reading import read_file
-from pcap_tools.detect import Dialects
 from spark_analysis.ingest import ingest
 from spark_analysis.parquet.messages_file import GROUP_ROWS, MessagesFile
 from spark_analysis.spark_session import open_session

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.rates import make_capture, number
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.check import judge
 from spark_analysis.checker.ingested import find_sources
 from spark_analysis.engines import Fold, LocalEngine, LocalRows, Read

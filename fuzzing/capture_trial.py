@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pcap_tools.capture import CaptureError, read_frames
+from pcap_tools.codec.decoding import Notes, decode_capture
 from pcap_tools.columnar.read.reading import read_batches
 from pcap_tools.columnar.read.splits import plan_splits
 from pcap_tools.columnar.text.json_lines import JsonLines
 from pcap_tools.columnar.text.rows import decode_lines
-from pcap_tools.decoding import Notes, decode_capture
 from pcap_tools.dialect import Dialect, load_dialect
 from tests.columnar.captures import Result, by_kernels, by_python, rows_of
 

@@ -14,8 +14,8 @@ from fuzzing.backends import Backend, caught
 from fuzzing.minimise import minimised
 from fuzzing.outcome import Answer, Item, described, differing, full_outcome, vector_text
 from pcap_tools.codec import Codec
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
-from pcap_tools.message import Message
 
 MOST_SHOWN = 3  # kinds of difference in a chunk that are minimised and printed; all are counted
 

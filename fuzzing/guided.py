@@ -17,7 +17,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-CODEC_MODULES = ["pcap_tools.walk", "pcap_tools.codec", "pcap_tools.charsets", "pcap_tools.builder"]
+CODEC_MODULES = [
+    "pcap_tools.codec.walk",
+    "pcap_tools.codec.codec",
+    "pcap_tools.codec.charsets",
+    "pcap_tools.codec.builder",
+]
 LOADER_MODULES = [
     f"pcap_tools.dialect.{name}"
     for name in ("load", "spec", "rules_of_shape", "layout_check", "compiler", "positions", "wording", "problems")

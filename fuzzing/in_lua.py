@@ -8,10 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fuzzing.outcome import Answer, Failure, Item, Outcome, outcome_of
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
 from pcap_tools.dialect.program import Value
 from pcap_tools.dissector import write_dissector
-from pcap_tools.message import Message
 
 LUAS = ("lua5.2", "lua5.3", "lua5.4")  # those that a Wireshark may have
 DRIVER = Path(__file__).parents[1] / "tests" / "dissector" / "run_vectors.lua"

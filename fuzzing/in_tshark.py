@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 
 from fuzzing.outcome import Answer, Failure, Item, Outcome, outcome_of
 from pcap_tools.capture.writer import CaptureWriter
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
 from pcap_tools.dialect.program import Extent, Kind, Step, Value
 from pcap_tools.dissector import write_dissector
-from pcap_tools.message import Message
 from tests.dissector.tshark import RAW_IP, UDP_PAYLOAD_AT, Shown, pdml, udp_packet
 
 FIRST_PORT = 20_000  # away from all dialects' ports: each dialect is named by Decode As

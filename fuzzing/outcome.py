@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Value
 from pcap_tools.escaping import escape
-from pcap_tools.message import Message
 
 
 class Item(NamedTuple):

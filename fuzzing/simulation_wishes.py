@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pcap_tools.message import Message
+from pcap_tools.codec.message import Message
 from reference_broker.requests import Event, EventKind
 
 FOREVER = 1 << 63

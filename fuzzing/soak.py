@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from fuzzing.soak_plot import draw
 from fuzzing.soak_watch import usage
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.check import check
 
 DIALECT, HOST, PORT = "colon", "127.77.0.1", 50000

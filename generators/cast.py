@@ -17,8 +17,8 @@ from generators.run import Delivery, Exchange, Run, Told
 from generators.stage import Action, Node, Site
 from generators.turn import Duty, History, Out, Sent, Turn
 from pcap_tools.codec import Codec
+from pcap_tools.codec.message import Message
 from pcap_tools.errors import UsageError
-from pcap_tools.message import Message
 from reference_broker import Broker, Endpoint, Send, broker_for
 from reference_broker.limits import SECOND
 from reference_broker.requests import Event, EventKind

@@ -16,7 +16,7 @@ from generators.chance import Chance
 from generators.crossing import Crossing
 from generators.stage import Node, Site
 from pcap_tools.codec import Codec
-from pcap_tools.message import Message
+from pcap_tools.codec.message import Message
 from reference_broker import Endpoint
 from reference_broker.applications import Publish
 

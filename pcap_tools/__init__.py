@@ -12,7 +12,7 @@ from typing import Any
 
 _HOME = {
     "Codec": "pcap_tools.codec",
-    "Message": "pcap_tools.message",
+    "Message": "pcap_tools.codec.message",
     "Dialect": "pcap_tools.dialect",
     "load_dialect": "pcap_tools.dialect",
     "builtin_names": "pcap_tools.dialect",

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Dialect, Value
 from pcap_tools.errors import UsageError
-from pcap_tools.message import Message
 from reference_broker.composing import Composer
 from reference_broker.go_back_n import AckKey, Packet, Reassembly, Window, split
 from reference_broker.replies import Replies

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pcap_tools.codec import Codec
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Dialect, Form, Kind, Layout, Step, Value
 from pcap_tools.errors import UsageError
-from pcap_tools.message import Message
 from reference_broker.topic_index import index_for
 
 MAX_DATAGRAM = 65_507

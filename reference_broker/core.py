@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
-from pcap_tools.message import Message
 from reference_broker.limits import Accounts, Limits
 from reference_broker.loops import Loops
 from reference_broker.mistakes import PADDED_BYTES, FilterFailure, Mistake, RegexIndex

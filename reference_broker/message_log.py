@@ -8,9 +8,9 @@ from collections import Counter
 from datetime import UTC, datetime
 
 from pcap_tools.codec import Codec
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
 from pcap_tools.escaping import escape, shorten
-from pcap_tools.message import Message
 from reference_broker.sending import Endpoint, Send
 
 MAX_PENDING = 1 << 20

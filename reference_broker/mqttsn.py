@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
 from pcap_tools.dialect.program import Value
-from pcap_tools.message import Message
 from reference_broker.core import Broker
 from reference_broker.limits import SECOND, Limits
 from reference_broker.mistakes import Mistake

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Dialect, Value
 from pcap_tools.errors import UsageError
-from pcap_tools.message import Message
 from reference_broker.client import Client
 from reference_broker.go_back_n import AckKey
 from reference_broker.limits import SECOND

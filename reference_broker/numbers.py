@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.spec import TopicsSpec
-from pcap_tools.message import Message
 from reference_broker.sending import Endpoint
 
 MAX_NUMBERS = 100_000

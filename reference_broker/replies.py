@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pcap_tools.codec import Codec
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Dialect, Extent, Kind, Layout, Value
 from pcap_tools.dialect.spec import ForwardSpec
-from pcap_tools.message import Message
 
 
 class Replies:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Dialect
-from pcap_tools.message import Message
 from reference_broker.go_back_n import Window
 from reference_broker.limits import SECOND
 from reference_broker.sending import Send

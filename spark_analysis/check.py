@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pcap_tools.detect import Dialects, wanted_dialects
+from pcap_tools.codec.detect import Dialects, wanted_dialects
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 

@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pcap_tools.codec.detect import Dialects, wanted_dialects
 from pcap_tools.columnar.read.sources import is_remote
-from pcap_tools.detect import Dialects, wanted_dialects
 from pcap_tools.errors import TopicsharkError
 
 from . import check

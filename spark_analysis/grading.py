@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from pcap_tools.detect import Dialects, wanted_dialects
+from pcap_tools.codec.detect import Dialects, wanted_dialects
 from pcap_tools.dialect import load_dialect
 from pcap_tools.errors import TopicsharkError, UsageError
 from pcap_tools.escaping import escape_text

@@ -24,9 +24,9 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
+from pcap_tools.codec.detect import Dialects, wanted_dialects
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS, SCHEMA_VERSION
 from pcap_tools.columnar.read.sources import is_remote, open_bytes
-from pcap_tools.detect import Dialects, wanted_dialects
 from pcap_tools.errors import TopicsharkError
 
 from .captures import find_captures

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pcap_tools.detect import Dialects
+from pcap_tools.codec.detect import Dialects
 from pcap_tools.errors import TopicsharkError
 from pcap_tools.escaping import escape_text
 

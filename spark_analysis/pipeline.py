@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pcap_tools.codec.detect import Dialects
 from pcap_tools.columnar.decode.schema import ALL_MESSAGES
-from pcap_tools.detect import Dialects
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from pcap_tools.capture.damage import Corrupt, Damage
+from pcap_tools.codec.decoding import LEARN_DATAGRAMS
+from pcap_tools.codec.detect import Dialects, Evidence, Routes
 from pcap_tools.columnar.decode.learning import find_dialects
 from pcap_tools.columnar.read.feeds import is_gzip
 from pcap_tools.columnar.read.formats import read_facts
@@ -22,8 +24,6 @@ from pcap_tools.columnar.read.reading import read_file
 from pcap_tools.columnar.read.sources import ByteSource, open_bytes, read_at
 from pcap_tools.columnar.read.splits import plan_splits, whole_split
 from pcap_tools.columnar.read.state import Split
-from pcap_tools.decoding import LEARN_DATAGRAMS
-from pcap_tools.detect import Dialects, Evidence, Routes
 from pcap_tools.escaping import escape_text
 
 from .units import Unit

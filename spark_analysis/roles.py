@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pcap_tools.detect import Dialects
+from pcap_tools.codec.detect import Dialects
 
 from .checker.endpoints import PAIRS, Brokers, choose_brokers, pairs_of
 from .checker.events import rows_of

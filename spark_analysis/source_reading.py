@@ -21,7 +21,7 @@ from pcap_tools.errors import TopicsharkError, UsageError
 from .source_options import SourceOptions
 
 if TYPE_CHECKING:
-    from pcap_tools.detect import Dialects
+    from pcap_tools.codec.detect import Dialects
 
     from .units import Unit
 
@@ -78,7 +78,7 @@ class SourceReading:
                     yield passed
 
     def _dialects(self) -> Dialects:
-        from pcap_tools.detect import Dialects
+        from pcap_tools.codec.detect import Dialects
 
         return Dialects(self.options.dialects, self.options.named)
 

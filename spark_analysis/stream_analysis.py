@@ -34,7 +34,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.errors import TopicsharkError
 
 from .dataframes import EMPTY, SCHEMAS, Analysis, analyse

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from pcap_tools.capture.damage import Damage
+from pcap_tools.codec.detect import Dialects
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS
-from pcap_tools.detect import Dialects
 from pcap_tools.errors import TopicsharkError
 
 from .parquet.messages_file import MessagesFile

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from pcap_tools.codec import Codec
-from pcap_tools.detect import Detector
+from pcap_tools.codec.detect import Detector
 from pcap_tools.dialect import builtin_names, load_dialect
 
 BROKER, CLIENT = "10.0.0.1", "10.0.0.2"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pcap_tools.decoding import Notes, Row, decode_capture
+from pcap_tools.codec.decoding import Notes, Row, decode_capture
 
 
 def decoded(capture: Path) -> list[Row]:

@@ -59,7 +59,7 @@ class Asked:
 def run_check(asked: Asked, rules: tuple[str, ...] = (), most_findings: int = 1_000, summaries: bool = False) -> Any:
     """The result, once what could not be read is told on stderr."""
     spare_pandas()
-    from pcap_tools.detect import wanted_dialects
+    from pcap_tools.codec.detect import wanted_dialects
     from spark_analysis.check import check
 
     result = check(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.check import UNIT_BYTES
 from spark_analysis.checker.endpoints import pairs_of
 from spark_analysis.checker.events import events_of, rows_of

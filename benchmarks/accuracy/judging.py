@@ -15,7 +15,7 @@ from benchmarks.accuracy.jobs import ROOT, Job, point_kind
 from generators.capture_point import take, write
 from generators.chance import Chance
 from generators.generate import Made, generate, stage
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.dialect import Dialect, load_dialect
 from spark_analysis.check import check
 from spark_analysis.checker.rules import level_of

@@ -13,9 +13,9 @@ from generators.faults.fits import REQUESTS
 from generators.stage import Node, Verb
 from generators.turn import Duty, Label, Out, Sent, Turn
 from pcap_tools.codec import Codec
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Extent, Kind, Layout, Value
 from pcap_tools.errors import UsageError
-from pcap_tools.message import Message
 from reference_broker import Endpoint
 from reference_broker.replies import Replies
 from reference_broker.topic_index import index_for

@@ -25,8 +25,8 @@ from generators.faults.occasions import (
     waits_ns,
 )
 from generators.turn import Duty, Edit, Label, Out, Sent, Turn
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
-from pcap_tools.message import Message
 
 ENOUGH = 2  # resend times after which it is clear that nothing is sent again
 EARLY, STILL_IN_TIME = 8, 4  # parts of the resend time: the resend comes at one eighth of it, the ACK at a quarter

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from pcap_tools.detect import step_bits
+from pcap_tools.codec.detect import step_bits
 from pcap_tools.dialect.program import Charset, Counts, Dialect, Extent, Form, Kind, Layout, Prefix, Step, Value
 from pcap_tools.dialect.spec import DialectSpec, ForwardSpec, MessageSpec
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Dialect, Form, Kind, Step
-from pcap_tools.message import Message
 
 
 def acknowledges(dialect: Dialect, reply: tuple[Message, bytes], request: tuple[Message, bytes]) -> bool:

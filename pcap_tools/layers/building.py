@@ -8,10 +8,10 @@ from typing import Any
 
 from scapy.fields import RawVal
 
-from pcap_tools import builder
+from pcap_tools.codec import builder
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Counts, Dialect, Form, Kind, Layout, Step, Value
 from pcap_tools.errors import UsageError
-from pcap_tools.message import Message
 
 Choice = tuple[Form, Layout]
 

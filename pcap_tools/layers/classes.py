@@ -10,8 +10,7 @@ from scapy.fields import ConditionalField
 from scapy.layers.inet import UDP
 from scapy.packet import Packet
 
-from pcap_tools import builder
-from pcap_tools.codec import Codec
+from pcap_tools.codec import Codec, builder
 from pcap_tools.dialect.problems import suggestion
 from pcap_tools.dialect.program import Counts, Dialect, Kind, Layout, Step, Value
 from pcap_tools.layers.fields import free_name, make_field, merged_names

@@ -9,6 +9,8 @@ from scapy.layers.inet import UDP
 from scapy.packet import NoPayload, Packet
 
 from pcap_tools.codec import Codec
+from pcap_tools.codec.message import Message
+from pcap_tools.codec.wire_errors import WireError
 from pcap_tools.dialect.problems import suggestion
 from pcap_tools.dialect.program import Layout
 from pcap_tools.errors import UsageError
@@ -16,8 +18,6 @@ from pcap_tools.layers.answering import acknowledges
 from pcap_tools.layers.building import Choice, choose, is_absent, to_message
 from pcap_tools.layers.nul_padding import AlsoKnownAs, NulPadding
 from pcap_tools.layers.summary import summarize
-from pcap_tools.message import Message
-from pcap_tools.wire_errors import WireError
 
 if TYPE_CHECKING:
     from pcap_tools.layers.classes import DialectLayers

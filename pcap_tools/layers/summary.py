@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Counts, Kind, Step, Value
 from pcap_tools.escaping import escape, escape_text, shorten
-from pcap_tools.message import Message
 
 WIDTH = 40  # of one value
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from pcap_tools.answer_key import tie_of
+from pcap_tools.codec.answer_key import tie_of
 from pcap_tools.dialect import Dialect
 from pcap_tools.dialect.program import Layout
 

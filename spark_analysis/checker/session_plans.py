@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pcap_tools.detect import Dialects
+from pcap_tools.codec.detect import Dialects
 from pcap_tools.errors import TopicsharkError, UsageError
 from pcap_tools.escaping import escape_text
 

@@ -8,7 +8,7 @@ from itertools import islice
 import pyarrow as pa
 
 from pcap_tools.capture.damage import Damage
-from pcap_tools.detect import Dialects
+from pcap_tools.codec.detect import Dialects
 from pcap_tools.errors import TopicsharkError
 
 from ..units import Unit, open_batches

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from pcap_tools.codec import Codec
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
-from pcap_tools.message import Message
 
 from .style import LIGHT, WIDTH, Theme, name, nothing
 

@@ -8,9 +8,9 @@ from functools import cache
 from hypothesis import strategies as st
 
 from pcap_tools.codec import Codec
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Form, Layout, Step, builtin_names
 from pcap_tools.dialect.program import Charset, Counts, Extent, Kind, Value
-from pcap_tools.message import Message
 from tests.vectors import dialect_of, load_vectors, own_dialect_names
 
 NAMES = [*builtin_names(), *own_dialect_names()]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from pcap_tools.codec.message import Message
+from pcap_tools.codec.walk import Walk
+from pcap_tools.codec.wire_errors import WireError
 from pcap_tools.dialect.program import Counts, Dialect, Form, Kind, Step
 from pcap_tools.errors import UsageError
-from pcap_tools.message import Message
-from pcap_tools.walk import Walk
-from pcap_tools.wire_errors import WireError
 
 from .strategies import NAMES, codec_of, datagrams, messages
 

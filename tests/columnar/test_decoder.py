@@ -10,11 +10,11 @@ import pytest
 
 from pcap_tools.capture import CaptureWriter
 from pcap_tools.codec import Codec
+from pcap_tools.codec.decoding import Row
+from pcap_tools.codec.detect import Detector
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.schema import COLUMNS, MESSAGES
 from pcap_tools.columnar.read.reading import read_file
-from pcap_tools.decoding import Row
-from pcap_tools.detect import Detector
 from pcap_tools.dialect import builtin_names, load_dialect
 from pcap_tools.errors import UsageError
 from tests.dissector.tshark import RAW_IP, udp_packet

@@ -10,11 +10,11 @@ import os
 import pytest
 
 from pcap_tools.codec import Codec
+from pcap_tools.codec.decoding import Row
+from pcap_tools.codec.message import Message
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.raw_fields import RawField, RawResult, decode_fields
-from pcap_tools.decoding import Row
 from pcap_tools.dialect import Dialect, builtin_names
-from pcap_tools.message import Message
 from tests.codec.strategies import codec_of
 from tests.vectors import Vector, load_vectors, own_dialect_names
 

@@ -10,11 +10,11 @@ import pytest
 from generators.capture_options import Point
 from generators.capture_point import write
 from generators.generate import Order, generate
+from pcap_tools.codec.detect import Detector
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.learning import find_dialects
 from pcap_tools.columnar.read.reading import read_batches, read_file
 from pcap_tools.columnar.read.splits import plan_splits
-from pcap_tools.detect import Detector
 from pcap_tools.dialect import load_dialect
 from tests.capture import packets as p
 from tests.capture.tshark import needs_tshark, tshark_fields

@@ -7,10 +7,10 @@ import pytest
 from generators.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.capture import read_datagrams
+from pcap_tools.codec.detect import Detector
 from pcap_tools.columnar.decode import learning
 from pcap_tools.columnar.decode.learning import find_dialects
 from pcap_tools.columnar.read.reading import read_file
-from pcap_tools.detect import Detector
 from pcap_tools.dialect import builtin_names, load_dialect
 from tests.capture import packets as p
 

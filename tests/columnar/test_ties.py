@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pcap_tools.answer_key import answer_key, fnv1a, subscriber_port, tie_of, topic_number
 from pcap_tools.codec import Codec
+from pcap_tools.codec.answer_key import answer_key, fnv1a, subscriber_port, tie_of, topic_number
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS, ALL_MESSAGES, COLUMNS, MESSAGES
 from pcap_tools.dialect import Dialect, builtin_names

@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterator
 
 from pcap_tools.codec import Codec
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
 from pcap_tools.dialect.program import Charset, Counts, Extent, Form, Kind, Layout, Step, Value
 from pcap_tools.errors import UsageError
-from pcap_tools.message import Message
 
 _TEXTS = [
     "",

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pcap_tools.codec import Codec
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import builtin_names
 from pcap_tools.dialect.program import Extent, Kind, Step
 from pcap_tools.dissector import write_dissector
-from pcap_tools.message import Message
 from tests.dissector.datagrams import generated
 from tests.dissector.tshark import UDP_PAYLOAD_AT, Shown, pdml, run_tshark, udp_packet, write_pcap
 from tests.vectors import dialect_of, load_vectors, own_dialect_names

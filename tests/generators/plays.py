@@ -8,7 +8,7 @@ from typing import Any
 
 from generators.capture_point import write
 from generators.generate import Made, Order, generate
-from pcap_tools.decoding import Row, decode_capture
+from pcap_tools.codec.decoding import Row, decode_capture
 from pcap_tools.dialect import builtin_names
 from tests.vectors import DIALECTS, dialect_of, own_dialect_names
 

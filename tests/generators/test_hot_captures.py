@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.hot_captures import CLIENTS, PUBLISHES, SHAPES, write_capture
-from pcap_tools.decoding import decode_capture
+from pcap_tools.codec.decoding import decode_capture
 from tests.generators.replay import replay
 from tests.vectors import dialect_of
 

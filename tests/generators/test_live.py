@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pcap_tools.decoding import decode_capture
+from pcap_tools.codec.decoding import decode_capture
 from tests.conftest import Command
 from tests.reference_broker.running import running_broker
 

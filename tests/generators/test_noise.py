@@ -15,7 +15,7 @@ from generators.capture_options import CaptureOptions, LinkType, Point
 from generators.capture_point import Capture, take, write
 from generators.chance import Chance
 from generators.crossing import Crossing
-from pcap_tools.decoding import decode_capture
+from pcap_tools.codec.decoding import decode_capture
 from pcap_tools.dialect import builtin_names
 from tests.capture.tshark import needs_tshark, tshark_datagrams
 from tests.conftest import Command

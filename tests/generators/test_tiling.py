@@ -17,7 +17,7 @@ from generators.scenarios import SCENARIOS
 from generators.segment import Tiling
 from generators.tiling import order_to_repeat, segment_of
 from pcap_tools.capture import read_datagrams
-from pcap_tools.decoding import Row, decode_capture
+from pcap_tools.codec.decoding import Row, decode_capture
 from pcap_tools.errors import UsageError
 from tests.conftest import Command
 from tests.generators.plays import ALL_DIALECTS, named

@@ -3,7 +3,7 @@
 import pytest
 
 from pcap_tools import Codec, load_dialect
-from pcap_tools.message import Message
+from pcap_tools.codec.message import Message
 from reference_broker import Endpoint
 from reference_broker.limits import SECOND
 from reference_broker.mqttsn import MqttsnBroker

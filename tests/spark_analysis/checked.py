@@ -20,8 +20,8 @@ import pytest
 
 from pcap_tools import Codec, load_dialect
 from pcap_tools.capture import CaptureWriter
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.read.splits import plan_splits
-from pcap_tools.detect import wanted_dialects
 from spark_analysis import check as checking
 from spark_analysis import pipeline
 from spark_analysis.check import check

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.checker.ingested import find_sources
 from spark_analysis.checker.session_plans import SessionPlan, plan_sources
 from spark_analysis.dataframes import SCHEMAS

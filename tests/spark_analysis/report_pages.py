@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.check import check
 from spark_analysis.checker.ingested import find_sources
 from spark_analysis.reports.html.page import html_page

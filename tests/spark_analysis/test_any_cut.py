@@ -22,7 +22,7 @@ from generators.capture_point import Capture, CapturedFrame
 from generators.fault import CATALOGUE
 from generators.generate import Order, generate
 from pcap_tools.capture import CaptureWriter
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.dialect import load_dialect
 from spark_analysis import check, cutting, pipeline
 from spark_analysis.checker.session_plans import SessionPlan

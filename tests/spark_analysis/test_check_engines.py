@@ -11,7 +11,7 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
-from pcap_tools.detect import Dialects
+from pcap_tools.codec.detect import Dialects
 from spark_analysis import pipeline
 from spark_analysis.checker import unit_reading
 from spark_analysis.checker.unit_reading import read_head

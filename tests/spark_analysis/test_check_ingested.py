@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from generators.capture_point import write
 from generators.generate import Order, generate
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.schema import SCHEMA_VERSION
-from pcap_tools.detect import wanted_dialects
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis.check import check
 from spark_analysis.checker.ingested import find_sources

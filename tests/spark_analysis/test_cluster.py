@@ -19,10 +19,10 @@ from benchmarks.cluster import PATIENCE_S, command_of, offspring, standalone_clu
 from generators.bulk import write_bulk
 from generators.generate import Order, generate
 from generators.tiling import segment_of
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS
 from pcap_tools.columnar.read.reading import read_file
-from pcap_tools.detect import wanted_dialects
 from spark_analysis.dataframes import EMPTY
 from spark_analysis.manifest import load_manifest
 from spark_analysis.planning import plan_capture

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from generators.capture_options import Point
 from generators.capture_point import write
 from generators.generate import Order, generate
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.read.reading import read_batches
-from pcap_tools.detect import wanted_dialects
 from spark_analysis.dataclass_json import from_json, to_json
 from spark_analysis.planning import CapturePlan, plan_capture
 

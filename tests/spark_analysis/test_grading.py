@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.dialect import builtin_text
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis import grading

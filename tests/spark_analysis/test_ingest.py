@@ -24,10 +24,10 @@ from generators.capture_options import Point
 from generators.capture_point import write
 from generators.generate import Order, generate
 from generators.tiling import segment_of
-from pcap_tools.answer_key import answer_key, subscriber_port, topic_number
+from pcap_tools.codec.answer_key import answer_key, subscriber_port, topic_number
+from pcap_tools.codec.decoding import Notes, Row, decode_capture
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS, ALL_MESSAGES
-from pcap_tools.decoding import Notes, Row, decode_capture
-from pcap_tools.detect import wanted_dialects
 from pcap_tools.dialect import Dialect, load_dialect
 from pcap_tools.errors import TopicsharkError
 from spark_analysis.ingest import Call, ingest

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.ingest import ingest
 from tests.capture import packets as p
 from tests.fuzzing.broken_files import BROKEN, FRAMES, TALK

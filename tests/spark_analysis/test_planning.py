@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.read.splits import plan_splits
-from pcap_tools.detect import wanted_dialects
 from pcap_tools.errors import TopicsharkError
 from spark_analysis import planning
 from spark_analysis.planning import plan_capture

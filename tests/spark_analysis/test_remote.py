@@ -20,7 +20,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pcap_tools.detect import Dialects
+from pcap_tools.codec.detect import Dialects
 from pcap_tools.errors import TopicsharkError
 from spark_analysis.check import check
 from spark_analysis.checker.verdicts import SessionResult

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from generators.capture_point import write
 from generators.generate import Order, generate
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.read.datagrams import DatagramBatch
-from pcap_tools.detect import wanted_dialects
 from spark_analysis import nearby
 from spark_analysis.check import check
 from spark_analysis.checker.ingested import find_sources

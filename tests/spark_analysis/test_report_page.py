@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.checker.ingested import Sources
 from spark_analysis.checker.verdicts import Cause, CheckResult, RuleVerdict
 from spark_analysis.reports.html.page import html_page

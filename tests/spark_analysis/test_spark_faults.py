@@ -15,8 +15,8 @@ import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
-from pcap_tools.decoding import decode_capture
-from pcap_tools.detect import wanted_dialects
+from pcap_tools.codec.decoding import decode_capture
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.errors import TopicsharkError
 from spark_analysis.check import judge
 from spark_analysis.checker.ingested import find_sources

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS, ALL_MESSAGES
-from pcap_tools.detect import wanted_dialects
 from pcap_tools.errors import TopicsharkError
 from spark_analysis.frame_ranges import FrameRanges
 from spark_analysis.planning import plan_capture

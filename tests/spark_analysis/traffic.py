@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from generators.capture_point import write
 from generators.generate import Order, generate
-from pcap_tools.decoding import decode_capture
+from pcap_tools.codec.decoding import decode_capture
 from pcap_tools.dialect import load_dialect
 from spark_analysis.source_options import SOURCE_COLUMNS
 

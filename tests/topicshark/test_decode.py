@@ -195,7 +195,7 @@ def test_memory_does_not_grow_with_the_capture(tmp_path: Path) -> None:
         for _ in range(400_000_000 // len(record)):
             out.write(record[24:])
     script = (
-        "import re, sys; from pcap_tools.decoding import decode_capture\n"
+        "import re, sys; from pcap_tools.codec.decoding import decode_capture\n"
         "rows = sum(row.message is not None for row in decode_capture(sys.argv[1]))\n"
         # not getrusage: its peak is at least that of the process which started this one
         "print(rows, int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]) // 1024)"

@@ -78,7 +78,7 @@ def _refuse(capture: str, output: str) -> None:
 
 
 def _names(capture: str, dialect: list[str] | None, port: list[int] | None, broker: list[str] | None) -> dict[str, str]:
-    from pcap_tools.detect import wanted_dialects
+    from pcap_tools.codec.detect import wanted_dialects
     from spark_analysis.roles import roles_of
 
     return roles_of(capture, wanted_dialects(dialect, port or ()), tuple(broker or ()))

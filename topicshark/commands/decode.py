@@ -88,7 +88,7 @@ def decode(
 
 
 def _decode_file(file: str, named: Any, ports: dict[int, str], look: Look) -> ExitCode:
-    from pcap_tools.decoding import Notes
+    from pcap_tools.codec.decoding import Notes
 
     notes = Notes()
     decoded = _row_by_row if is_small(file) else _by_columns
@@ -123,7 +123,7 @@ def is_small(file: str) -> bool:
 
 def _row_by_row(look: Look, *what: Any) -> Iterator[tuple[str, int]]:
     """Text to print, and of how many datagrams it tells."""
-    from pcap_tools.decoding import decode_capture
+    from pcap_tools.codec.decoding import decode_capture
 
     text_of = _json_of(look) if look.output is Format.JSONL else _line_of(look)
     for row in decode_capture(*what):

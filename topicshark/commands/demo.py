@@ -86,7 +86,7 @@ def _ingest(spark: Any, capture: Path, messages: Path) -> None:
 
 def _check(spark: Any, messages: Path) -> Any:
     """From the Parquet, on the session that is there."""
-    from pcap_tools.detect import wanted_dialects
+    from pcap_tools.codec.detect import wanted_dialects
     from spark_analysis.check import judge
     from spark_analysis.checker.ingested import find_sources
     from spark_analysis.engines import SparkEngine
@@ -97,7 +97,7 @@ def _check(spark: Any, messages: Path) -> Any:
 
 
 def _report(result: Any, messages: Path, page: Path) -> None:
-    from pcap_tools.detect import wanted_dialects
+    from pcap_tools.codec.detect import wanted_dialects
     from spark_analysis.checker.ingested import find_sources
     from spark_analysis.reports.html.page import html_page
 
@@ -106,7 +106,7 @@ def _report(result: Any, messages: Path, page: Path) -> None:
 
 def _annotate(result: Any, capture: Path, annotated: Path) -> None:
     from pcap_tools.capture.annotating import annotate_capture
-    from pcap_tools.detect import wanted_dialects
+    from pcap_tools.codec.detect import wanted_dialects
     from spark_analysis.reports.packet_comments import packet_comments
     from spark_analysis.roles import roles_of
 

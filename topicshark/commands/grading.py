@@ -19,7 +19,7 @@ FINDINGS_OF_A_SESSION = 100
 
 def run_grading(asked: Asked, rules: tuple[str, ...], output: str, most: int, to: Path | None) -> ExitCode:
     """Judge, print or write, and say how it ended. ``most``: findings in all, of which each submission has a share."""
-    from pcap_tools.detect import wanted_dialects
+    from pcap_tools.codec.detect import wanted_dialects
     from spark_analysis.grading import Wish, grade
     from spark_analysis.reports.safe_text import shown
     from spark_analysis.submissions import find_submissions

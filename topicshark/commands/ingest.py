@@ -39,7 +39,7 @@ def ingest(
     Exit code 0: everything was read. 3: nothing could be read, or no datagram belongs to a known dialect. 4: some
     captures are damaged, unreadable or without a known dialect; the rest was written.
     """
-    from pcap_tools.detect import wanted_dialects
+    from pcap_tools.codec.detect import wanted_dialects
     from spark_analysis.captures import find_captures
 
     dialects = wanted_dialects(dialect, port or ())

@@ -63,7 +63,7 @@ def report_result(asked: Asked, rules: tuple[str, ...], limit: int) -> Any:
 
 def report_page(asked: Asked, result: Any, limit: int) -> str:
     """The page as text."""
-    from pcap_tools.detect import wanted_dialects
+    from pcap_tools.codec.detect import wanted_dialects
     from spark_analysis.checker.ingested import find_sources
     from spark_analysis.reports.html.page import html_page
 

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pcap_tools.codec.detect import Routes
 from pcap_tools.columnar.decode.decode_kernel import UNKNOWN, Results, field_room, new_results, plan_rows, walk_rows
 from pcap_tools.columnar.decode.marks import MOST_PLACES, MOST_SIZE
 from pcap_tools.columnar.decode.outcomes import Outcomes
@@ -28,7 +29,6 @@ from pcap_tools.columnar.decode.tables import Tables
 from pcap_tools.columnar.decode.text_columns import CodedColumn, TextWriter, numbers, validity
 from pcap_tools.columnar.decode.walk_kernel import ERRORS
 from pcap_tools.columnar.read.datagrams import NO_IDENT, DatagramBatch
-from pcap_tools.detect import Routes
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 

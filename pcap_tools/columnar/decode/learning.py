@@ -1,4 +1,4 @@
-"""Which dialects a capture is in, learned from the first datagrams of its batches as ``pcap_tools.decoding`` does it.
+"""Which dialects a capture is in, learned from the first datagrams of its batches as ``pcap_tools.codec.decoding`` does it.
 
 >>> found = find_dialects(read_file("run.pcap"), Detector(dialects))       # doctest: +SKIP
 
@@ -17,11 +17,8 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pcap_tools.columnar.decode.decoder import Decoder
-from pcap_tools.columnar.read.buffers import PADDING
-from pcap_tools.columnar.read.datagrams import DatagramBatch
-from pcap_tools.decoding import LEARN_BYTES, LEARN_DATAGRAMS
-from pcap_tools.detect import (
+from pcap_tools.codec.decoding import LEARN_BYTES, LEARN_DATAGRAMS
+from pcap_tools.codec.detect import (
     MATCHED_SIZE_BITS,
     MAX_ENDPOINTS,
     WRONG_SIZE_BITS,
@@ -33,6 +30,9 @@ from pcap_tools.detect import (
     Tally,
     layout_bits,
 )
+from pcap_tools.columnar.decode.decoder import Decoder
+from pcap_tools.columnar.read.buffers import PADDING
+from pcap_tools.columnar.read.datagrams import DatagramBatch
 from pcap_tools.dialect import Dialect
 
 _INVALID = -1

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pcap_tools.codec.wire_errors import WireError
 from pcap_tools.columnar.decode.decode_kernel import field_room, new_results, walk_rows
 from pcap_tools.columnar.decode.tables import Tables
 from pcap_tools.columnar.decode.walk_kernel import ERRORS, FieldColumn
 from pcap_tools.columnar.read.datagrams import DatagramBatch
 from pcap_tools.dialect import Dialect, Layout
 from pcap_tools.dialect.program import Kind, Step, Value
-from pcap_tools.wire_errors import WireError
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from numba import int64
 from numba import types as numba_types
 from numpy.typing import NDArray
 
-from pcap_tools.detect import WELL_KNOWN_PORTS, Routes
+from pcap_tools.codec.detect import WELL_KNOWN_PORTS, Routes
 from pcap_tools.errors import UsageError
 from pcap_tools.kernels.jit import i64, inlined, kernel, type_of
 

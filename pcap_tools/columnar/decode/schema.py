@@ -30,8 +30,8 @@ MESSAGES = pa.schema(
 )
 COLUMNS = tuple(MESSAGES.names)
 # What ties an ACK to its request, the topic's number, the port a subscriber names, the identification of IPv4; return
-# code, whether it accepts, QoS, flag of a resend. All may be null; what they mean: ``pcap_tools.answer_key`` and
-# ``pcap_tools.message``.
+# code, whether it accepts, QoS, flag of a resend. All may be null; what they mean: ``pcap_tools.codec.answer_key`` and
+# ``pcap_tools.codec.message``.
 ALL_MESSAGES = pa.schema(
     [
         *MESSAGES,

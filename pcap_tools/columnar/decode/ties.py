@@ -1,6 +1,6 @@
 """The columns that rules need besides: what is to be read for them in each layout, and their arrays.
 
-These are key, number and port (``pcap_tools.answer_key``), code, accepted, qos and dup (``pcap_tools.message``). They
+These are key, number and port (``pcap_tools.codec.answer_key``), code, accepted, qos and dup (``pcap_tools.codec.message``). They
 cost a second look at the rows, so only those who ask for them make a ``TieColumns``.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pcap_tools.answer_key import COPY, ECHO, Tie, copy_of_request, is_repeated, tie_of
+from pcap_tools.codec.answer_key import COPY, ECHO, Tie, copy_of_request, is_repeated, tie_of
 from pcap_tools.columnar.decode.decode_kernel import Results, field_room
 from pcap_tools.columnar.decode.plans import offsets_of
 from pcap_tools.columnar.decode.schema import ALL_MESSAGES

@@ -1,6 +1,6 @@
 """Key, number, port, code, accepted, qos and dup of datagrams that were decoded already.
 
-What they are: ``pcap_tools.answer_key`` and ``pcap_tools.message``. Numbers at places that are the same in each valid
+What they are: ``pcap_tools.codec.answer_key`` and ``pcap_tools.codec.message``. Numbers at places that are the same in each valid
 message are read there; otherwise the datagram is walked once more, by its layout.
 """
 
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pcap_tools.answer_key import FNV_BASIS, FNV_PRIME, KEY_BITS, PORT_LIMIT
+from pcap_tools.codec.answer_key import FNV_BASIS, FNV_PRIME, KEY_BITS, PORT_LIMIT
+from pcap_tools.codec.message import QOS_LIMIT
 from pcap_tools.columnar.decode.decode_kernel import _I32, _I64, _PROGRAM, _U8
 from pcap_tools.columnar.decode.tables import FormColumn, LayoutColumn, Op, Program, StepColumn
 from pcap_tools.columnar.decode.walk_kernel import FieldColumn, read_number, walk
 from pcap_tools.kernels.jit import i64, inlined, kernel, type_of, u64
 from pcap_tools.kernels.words import item, put
-from pcap_tools.message import QOS_LIMIT
 
 
 class How(IntEnum):

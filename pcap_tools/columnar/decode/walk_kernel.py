@@ -1,4 +1,4 @@
-"""One reading of a datagram by one layout, as ``pcap_tools.walk`` does it; told in words in ``docs/decoding.md``.
+"""One reading of a datagram by one layout, as ``pcap_tools.codec.walk`` does it; told in words in ``docs/decoding.md``.
 
 Tables are flat: a step or a field is the place of its first number. (A row of a two-dimensional array would be an
 object with a count of its users.) Offsets count from the beginning of the datagram, which is at ``base`` in the buffer.
@@ -11,12 +11,12 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
+from pcap_tools.codec.wire_errors import WireError
 from pcap_tools.columnar.decode.tables import PREFIX_ASCII, PREFIX_LITTLE, PREFIX_SIGNED, Flag, Op, StepColumn
 from pcap_tools.columnar.decode.text_kernel import first_bad_byte
 from pcap_tools.dialect.program import Counts
 from pcap_tools.kernels.jit import i64, inlined, u64
 from pcap_tools.kernels.words import BLOCK, equal_in_block, item, load64, swapped, zeros_above, zeros_below
-from pcap_tools.wire_errors import WireError
 
 ERRORS = tuple(WireError)  # an error's code is its place here, plus one; 0 is none
 

@@ -1,4 +1,4 @@
-"""From a capture to the lines that ``topicshark decode`` prints: the columnar way of ``pcap_tools.decoding``.
+"""From a capture to the lines that ``topicshark decode`` prints: the columnar way of ``pcap_tools.codec.decoding``.
 
 >>> for lines in decode_lines(TableLines, "run.pcap"):      # doctest: +SKIP
 ...     sys.stdout.write(lines.text)
@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcap_tools.capture.streams import Source
+from pcap_tools.codec.decoding import Notes
+from pcap_tools.codec.detect import Dialects, Evidence, Routes
 from pcap_tools.columnar.decode.learning import open_decoder
 from pcap_tools.columnar.read.datagrams import DatagramBatch
 from pcap_tools.columnar.read.reading import read_file
 from pcap_tools.columnar.text.json_lines import JsonLines
 from pcap_tools.columnar.text.table_lines import TableLines
-from pcap_tools.decoding import Notes
-from pcap_tools.detect import Dialects, Evidence, Routes
 from pcap_tools.dialect import Dialect
 
 ROWS = 8_192

@@ -1,4 +1,4 @@
--- Is a text what its character set allows, and if not, from which byte on? The twin of pcap_tools/charsets.py.
+-- Is a text what its character set allows, and if not, from which byte on? The twin of pcap_tools/codec/charsets.py.
 local ts = ...
 local byte, find = string.byte, string.find
 

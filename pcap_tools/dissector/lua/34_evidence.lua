@@ -2,7 +2,7 @@
 --
 -- A one-byte ACK has some 5 bits, `home/room:20` behind a type and a retain byte more than 30. Used to claim traffic on
 -- unknown ports, and to choose between dialects that share a port. What each step proves by itself, whatever its value,
--- stands in the tables: `step_bits` of pcap_tools/detect.py.
+-- stands in the tables: `step_bits` of pcap_tools/codec/detect.py.
 local ts = ...
 local find, floor, log, min = string.find, math.floor, math.log, math.min
 

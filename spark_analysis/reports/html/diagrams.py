@@ -14,7 +14,7 @@ from .pictures import picture
 from .sentences import worst_first
 
 if TYPE_CHECKING:
-    from pcap_tools.detect import Dialects
+    from pcap_tools.codec.detect import Dialects
 
     from ...checker.ingested import Sources
     from ...checker.verdicts import Finding, SessionResult

@@ -29,7 +29,7 @@ from .rules import MOST_FINDINGS, all_rules, rule_sections
 from .sentences import UNTESTED, page_sentence, page_verdict, session_sentence, worst_first
 
 if TYPE_CHECKING:
-    from pcap_tools.detect import Dialects
+    from pcap_tools.codec.detect import Dialects
 
     from ...checker.ingested import Sources
     from ...checker.verdicts import CheckResult, SessionResult

@@ -10,7 +10,7 @@ from typing import Any
 from generators.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools import load_dialect
-from pcap_tools.decoding import decode_capture
+from pcap_tools.codec.decoding import decode_capture
 
 REQUESTS = ("publish", "subscribe", "unsubscribe", "create")
 MILLISECOND, SECOND = 1_000_000, 1_000_000_000

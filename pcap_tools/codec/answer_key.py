@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Dialect, Extent, Kind, Layout, Step, Value, as_int64
-from pcap_tools.message import Message
 
 ORDER, ECHO, COPY = "order", "echo", "copy"
 FNV_BASIS, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3

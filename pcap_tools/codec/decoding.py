@@ -1,6 +1,6 @@
 """From a capture to decoded rows: datagrams read, their dialect found, each decoded. Bounded memory, one pass.
 
->>> from pcap_tools.decoding import decode_capture  # doctest: +SKIP
+>>> from pcap_tools.codec.decoding import decode_capture  # doctest: +SKIP
 >>> for row in decode_capture("capture.pcap"):      # doctest: +SKIP
 ...     print(row.datagram.frame, row.message.message, row.message.topic)
 """
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pcap_tools.capture import Damage, Datagram, read_datagrams
-from pcap_tools.detect import Detector, Dialects, Evidence
+from pcap_tools.codec.detect import Detector, Dialects, Evidence
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
 from pcap_tools.escaping import escape
-from pcap_tools.message import Message
 
 LEARN_DATAGRAMS = 5_000
 LEARN_BYTES = 8 << 20

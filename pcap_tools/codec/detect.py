@@ -16,10 +16,10 @@ from math import log2
 from typing import Protocol
 
 from pcap_tools.codec import Codec
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect, Layout, Step, builtin_names, load_dialect
 from pcap_tools.dialect.program import Counts, Extent, Kind, Value
 from pcap_tools.errors import UsageError
-from pcap_tools.message import Message
 
 MAX_ENDPOINTS = 65_536
 ENOUGH_BITS = 24  # away from the dialect's ports; three one-byte ACKs of different types would reach it

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Literal
 
+from pcap_tools.codec.message import Message
 from pcap_tools.dialect.problems import suggestion
 from pcap_tools.dialect.program import Counts, Dialect, Extent, Form, Kind, Layout, Prefix, Step, Value
 from pcap_tools.errors import UsageError
-from pcap_tools.message import Message
 
 
 def complete(dialect: Dialect, name: str, form: str | None, given: Mapping[str, Value | str]) -> Message:

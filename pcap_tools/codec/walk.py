@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pcap_tools.charsets import first_bad_byte
+from pcap_tools.codec.charsets import first_bad_byte
+from pcap_tools.codec.wire_errors import WireError
 from pcap_tools.dialect.program import Charset, Counts, Extent, Kind, Layout, Prefix, Step, Value
-from pcap_tools.wire_errors import WireError
 
 
 class _Stop(Exception):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pcap_tools.codec.wire_errors import WireError
 from pcap_tools.dialect.program import Layout, Step, Value, as_int64
-from pcap_tools.wire_errors import WireError
 
 QOS_LIMIT = 1 << 31
 
