@@ -20,7 +20,7 @@ from pcap_tools.columnar.read.splits import plan_splits
 from pcap_tools.columnar.text.json_lines import JsonLines
 from pcap_tools.columnar.text.rows import decode_lines
 from pcap_tools.dialect import Dialect, load_dialect
-from tests.columnar.captures import Result, by_kernels, by_python, rows_of
+from tests.pcap_tools.columnar.captures import Result, by_kernels, by_python, rows_of
 
 from .captures import Mutant
 

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.capture import packets as p
+from tests.pcap_tools.capture import packets as p
 
 from .good_captures import Good, good_captures
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
 
-from tests.capture import packets as p
+from tests.pcap_tools.capture import packets as p
 
 ORDERS = ("<", ">")
 LINKS: dict[int, Callable[[bytes], bytes]] = {

@@ -19,8 +19,8 @@ from xml.etree import ElementTree
 import pytest
 
 from pcap_tools.capture import CaptureWriter
-from tests.capture.packets import T0, ethernet, ipv4, udp
 from tests.conftest import REPO, Command
+from tests.pcap_tools.capture.packets import T0, ethernet, ipv4, udp
 from tests.waiting import PATIENCE_S
 
 CORPUS = [

@@ -1,4 +1,4 @@
-"""Datagrams and messages, one at a time: detect the dialect, decode, build. Plain Python, against which all are tested."""
+"""Datagrams and messages, one at a time: detect the dialect, decode, build. Other decoders are tested against it."""
 
 from .codec import Codec
 

@@ -9,7 +9,7 @@ import gzip
 import struct
 from dataclasses import dataclass, field
 
-from tests.capture import packets as p
+from tests.pcap_tools.capture import packets as p
 from topicshark.exit_codes import ExitCode
 
 CLEAN, UNREADABLE, PARTIAL = ExitCode.CLEAN, ExitCode.UNREADABLE, ExitCode.PARTIAL

@@ -20,10 +20,10 @@ import pytest
 from pcap_tools.capture import CaptureError, Damage, read_frames
 from pcap_tools.columnar.read.reading import read_batches
 from pcap_tools.columnar.read.splits import plan_splits
-from tests.capture import packets as p
-from tests.columnar.captures import Result, by_kernels, by_python, rows_of
 from tests.conftest import REPO, Run
 from tests.fuzzing.broken_files import BROKEN, FRAMES, PCAP, REST, TALK
+from tests.pcap_tools.capture import packets as p
+from tests.pcap_tools.columnar.captures import Result, by_kernels, by_python, rows_of
 from topicshark.exit_codes import ExitCode
 
 EVERY_CLASS = pytest.mark.parametrize("name", BROKEN)

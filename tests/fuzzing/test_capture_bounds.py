@@ -18,10 +18,10 @@ from pcap_tools.columnar.read.index import Index, _save, build_index, find_index
 from pcap_tools.columnar.read.reading import Reading
 from pcap_tools.columnar.read.slow_path import FrameNote
 from pcap_tools.columnar.read.sources import open_bytes
-from tests.capture import packets as p
-from tests.columnar.captures import by_kernels, by_python
 from tests.conftest import REPO
 from tests.fuzzing.broken_files import BROKEN, FRAMES, PCAP, REST, TALK
+from tests.pcap_tools.capture import packets as p
+from tests.pcap_tools.columnar.captures import by_kernels, by_python
 from topicshark.exit_codes import ExitCode
 
 

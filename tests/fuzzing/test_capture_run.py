@@ -12,9 +12,9 @@ from fuzzing.capture_run import Figures, Settings, run, save
 from fuzzing.capture_trial import try_capture
 from fuzzing.captures import MUTATORS, make_mutant
 from fuzzing.good_captures import good_captures
-from tests.columnar import captures as readers
 from tests.fuzzing import planted
 from tests.fuzzing.planted import SEED
+from tests.pcap_tools.columnar import captures as readers
 from tests.waiting import PATIENCE_S
 
 COUNT = 300

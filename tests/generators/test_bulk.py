@@ -18,8 +18,8 @@ from generators.bulk import write_bulk
 from generators.segment import Segment, Tiling
 from pcap_tools.capture import CaptureError, Frame, read_datagrams, read_frames
 from pcap_tools.errors import UsageError
-from tests.capture.tshark import needs_tshark, run_tshark
 from tests.generators import tiled_traffic as t
+from tests.pcap_tools.capture.tshark import needs_tshark, run_tshark
 
 FORMATS = list(product(["pcap", "pcapng"], ["us", "ns"]))
 CHECKED = ["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-d", "udp.port==0-65535,data"]

@@ -22,7 +22,6 @@ from generators.capture_point import Capture, write
 from generators.crossing import Crossing
 from pcap_tools.capture import read_frames
 from pcap_tools.errors import UsageError
-from tests.capture.tshark import needs_tshark, run_tshark, tshark_datagrams
 from tests.dissector.tshark import fields_of
 from tests.generators.crossings import (
     BROKER,
@@ -40,6 +39,7 @@ from tests.generators.crossings import (
     rows_of,
     with_mishaps,
 )
+from tests.pcap_tools.capture.tshark import needs_tshark, run_tshark, tshark_datagrams
 
 HOST = BROKER[0]
 AT_BROKER = CaptureOptions(host=HOST)

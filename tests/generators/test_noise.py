@@ -17,7 +17,6 @@ from generators.chance import Chance
 from generators.crossing import Crossing
 from pcap_tools.codec.decoding import decode_capture
 from pcap_tools.dialect import builtin_names
-from tests.capture.tshark import needs_tshark, tshark_datagrams
 from tests.conftest import Command
 from tests.dissector.tshark import fields_of
 from tests.generators.crossings import (
@@ -32,6 +31,7 @@ from tests.generators.crossings import (
     dialogue,
     in_memory,
 )
+from tests.pcap_tools.capture.tshark import needs_tshark, tshark_datagrams
 from tests.vectors import dialect_of, load_vectors
 
 LOUD = CaptureOptions(host=BROKER[0], noise=1.0)

@@ -15,9 +15,9 @@ from generators.capture_options import CaptureOptions, LinkType, Point
 from generators.crossing import Crossing
 from generators.packets import ETHERTYPE_ARP, ETHERTYPE_IPV4, PacketMaker, ip_ids, link_header, mac_of
 from pcap_tools.errors import UsageError
-from tests.capture import packets as by_hand
 from tests.generators.crossings import BROKER, BROKER6, CLIENTS, CLIENTS6, COLON, LONG, both_families, captured
 from tests.generators.crossings import crossing as make
+from tests.pcap_tools.capture import packets as by_hand
 from tests.vectors import dialect_of, load_vectors
 
 IP_ID = 0x1234

@@ -16,8 +16,8 @@ import pytest
 from pcap_tools.dialect import load_dialect
 from reference_broker import Broker, Endpoint, Mistake, Send
 from reference_broker.server import Server
-from tests.capture.tshark import needs_tshark, run_tshark
 from tests.conftest import REPO, Command
+from tests.pcap_tools.capture.tshark import needs_tshark, run_tshark
 from tests.vectors import DIALECTS
 from tests.waiting import PATIENCE_S
 from topicshark.exit_codes import ExitCode

@@ -26,7 +26,7 @@ from spark_analysis import check as checking
 from spark_analysis import pipeline
 from spark_analysis.check import check
 from spark_analysis.checker.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
-from tests.capture.packets import T0, cooked1, ethernet, ipv4, udp
+from tests.pcap_tools.capture.packets import T0, cooked1, ethernet, ipv4, udp
 
 ETHERNET, COOKED = 1, 113
 MILLISECOND = 1_000_000

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.ingest import ingest
-from tests.capture import packets as p
 from tests.fuzzing.broken_files import BROKEN, FRAMES, TALK
+from tests.pcap_tools.capture import packets as p
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pcap_tools.escaping import unescape
-from tests.capture.packets import cooked1, ethernet, ipv4, pcap, udp
 from tests.conftest import REPO, Command
+from tests.pcap_tools.capture.packets import cooked1, ethernet, ipv4, pcap, udp
 from topicshark.exit_codes import ExitCode
 
 KEYS = ["frame", "time_ns", "src", "sport", "dst", "dport", "dialect", "form", "message", "meaning"]

@@ -22,10 +22,10 @@ import pytest
 from generators.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.dialect import builtin_names
-from tests.capture import packets as p
-from tests.columnar.batches import datagrams_for
-from tests.columnar.captures import files
 from tests.conftest import REPO
+from tests.pcap_tools.capture import packets as p
+from tests.pcap_tools.columnar.batches import datagrams_for
+from tests.pcap_tools.columnar.captures import files
 from tests.vectors import DIALECTS, dialect_of, load_vectors, own_dialect_names
 from topicshark.commands import decode
 from topicshark.exit_codes import ExitCode

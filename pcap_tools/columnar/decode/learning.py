@@ -1,4 +1,4 @@
-"""Which dialects a capture is in, learned from the first datagrams of its batches as ``pcap_tools.codec.decoding`` does it.
+"""Which dialects a capture is in, learned from the first datagrams of its batches, as in ``codec.decoding``.
 
 >>> found = find_dialects(read_file("run.pcap"), Detector(dialects))       # doctest: +SKIP
 

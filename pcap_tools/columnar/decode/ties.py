@@ -1,7 +1,7 @@
 """The columns that rules need besides: what is to be read for them in each layout, and their arrays.
 
-These are key, number and port (``pcap_tools.codec.answer_key``), code, accepted, qos and dup (``pcap_tools.codec.message``). They
-cost a second look at the rows, so only those who ask for them make a ``TieColumns``.
+These are key, number and port (``codec.answer_key``), code, accepted, qos and dup (``codec.message``). They cost a
+second look at the rows, so only those who ask for them make a ``TieColumns``.
 """
 
 from __future__ import annotations

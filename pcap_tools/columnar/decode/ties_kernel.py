@@ -1,7 +1,7 @@
 """Key, number, port, code, accepted, qos and dup of datagrams that were decoded already.
 
-What they are: ``pcap_tools.codec.answer_key`` and ``pcap_tools.codec.message``. Numbers at places that are the same in each valid
-message are read there; otherwise the datagram is walked once more, by its layout.
+What they are: ``codec.answer_key`` and ``codec.message``. Numbers at places that are the same in each valid message
+are read there; otherwise the datagram is walked once more, by its layout.
 """
 
 from __future__ import annotations
