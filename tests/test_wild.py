@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pcap_tools.detect import Dialects, wanted_dialects
+from pcap_tools.codec.detect import Dialects, wanted_dialects
 from spark_analysis.check import check
 from spark_analysis.checker.verdicts import CheckResult, Finding
 from tests.wild import Case, Places, load_cases, not_yet

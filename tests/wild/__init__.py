@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.capture.packets import cooked1, ethernet, ipv4, pcap_header, pcap_record, udp
+from tests.pcap_tools.capture.packets import cooked1, ethernet, ipv4, pcap_header, pcap_record, udp
 
 WILD = Path(__file__).parent
 NOT_YET = "not-yet.toml"
