@@ -34,7 +34,7 @@ test: $(TESTS) lint ## set-up, lint and all tests
 long: $(TESTS) ## the tests that `make test` leaves out, as they take minutes each
 	$(BIN)/pytest -m long
 
-lint: $(TESTS) ## ruff, mypy --strict, import contracts, luacheck
+lint: $(TESTS) ## ruff, mypy --strict, import contracts, how files and folders are cut, luacheck
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy --strict $(PYTHON_CODE)
@@ -43,6 +43,7 @@ lint: $(TESTS) ## ruff, mypy --strict, import contracts, luacheck
 	    { echo "pyproject.toml: add \"$$package\" to root_packages of [tool.importlinter]" >&2; exit 1; }; \
 	done
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.house --check
 ifneq ($(LUA_CODE),)
 	@if command -v luacheck >/dev/null; then luacheck $(LUA_CODE); \
 	else echo "luacheck is missing, the Lua code was NOT checked (sudo apt-get install lua-check)" >&2; fi
