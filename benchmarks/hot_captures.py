@@ -31,7 +31,7 @@ from generators.segment import Segment
 from generators.simulation import START_NS, Simulation
 from generators.stage import Site, Verb
 from pcap_tools.dialect import load_dialect
-from reference_broker.limits import SECOND
+from reference_broker.messages.sending import SECOND
 
 CLIENTS = 10  # publishers, and as many subscribers
 PUBLISHES = 600

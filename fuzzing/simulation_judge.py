@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fuzzing.simulation_log import Log, Publish
 from generators.simulation import Simulation
 from generators.stage import Node
-from reference_broker.limits import SECOND
+from reference_broker.messages.sending import SECOND
 
 TRIES = 6  # of MQTT-SN: once, and N_retry = 5 times more
 GIVES_UP_NS = 75 * SECOND  # T_retry = 10 s as often, and some seconds

@@ -17,7 +17,7 @@ from generators.run import Run, Told
 from generators.scenarios.building import must_create_first
 from generators.stage import Node, Verb
 from generators.turn import Duty, Sent
-from reference_broker.requests import EventKind
+from reference_broker.client.requests import EventKind
 
 
 @dataclass(slots=True, eq=False)

@@ -17,8 +17,8 @@ from generators.simulation import START_NS
 from generators.stage import Node, Site, Verb
 from generators.vocabulary import Vocabulary
 from pcap_tools.dialect import Dialect
-from reference_broker.limits import SECOND
-from reference_broker.requests import Timing
+from reference_broker.client.requests import Timing
+from reference_broker.messages.sending import SECOND
 
 LASTS_S = 24.0
 SPACING_S = 1.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pcap_tools.codec.message import Message
-from reference_broker.requests import Event, EventKind
+from reference_broker.client.requests import Event, EventKind
 
 FOREVER = 1 << 63
 Span = tuple[int, int]

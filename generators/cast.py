@@ -20,9 +20,9 @@ from pcap_tools.codec import Codec
 from pcap_tools.codec.message import Message
 from pcap_tools.errors import UsageError
 from reference_broker import Broker, Endpoint, Send, broker_for
-from reference_broker.limits import SECOND
-from reference_broker.requests import Event, EventKind
-from reference_broker.state import changes_of, restore
+from reference_broker.client.requests import Event, EventKind
+from reference_broker.messages.sending import SECOND
+from reference_broker.server.state import changes_of, restore
 
 RESTART_NS = SECOND // 2
 

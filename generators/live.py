@@ -32,9 +32,9 @@ from generators.truth import truth
 from generators.turn import Duty, Out, Sent
 from pcap_tools.errors import TopicsharkError
 from reference_broker import Endpoint, Send
-from reference_broker.limits import SECOND
-from reference_broker.recorder import Recorder
-from reference_broker.requests import Event, EventKind
+from reference_broker.client.requests import Event, EventKind
+from reference_broker.messages.sending import SECOND
+from reference_broker.server.recorder import Recorder
 
 MAX_DATAGRAM = 65_535
 _SO_TIMESTAMPNS = 35  # Linux; Python has no name for it

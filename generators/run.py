@@ -8,7 +8,7 @@ from generators.crossing import Crossing
 from generators.stage import Node, Site
 from generators.turn import Duty, Label, Out, Sent
 from reference_broker import Endpoint
-from reference_broker.requests import Event
+from reference_broker.client.requests import Event
 
 
 @dataclass(slots=True, eq=False)

@@ -16,7 +16,7 @@ from generators.network import Network, NetworkOptions
 from generators.run import Run
 from generators.stage import Site
 from generators.turn import Sent
-from reference_broker.limits import SECOND
+from reference_broker.messages.sending import SECOND
 
 START_NS = 1_767_225_600 * SECOND  # the first moment of 2026: runs do not depend on the day they are made
 LINGER_NS = 120 * SECOND

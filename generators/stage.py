@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 from reference_broker import Client, Endpoint, Send, client_for
-from reference_broker.applications import Reaction
-from reference_broker.limits import SECOND
-from reference_broker.requests import Timing
+from reference_broker.client.applications import Reaction
+from reference_broker.client.requests import Timing
+from reference_broker.messages.sending import SECOND
 
 FIRST_HOST = 10
 HOSTS_IN_A_ROW = 200
@@ -25,7 +25,7 @@ GAP_NS = 8_000
 
 
 class Application(Protocol):
-    """What a node does with what it receives (see ``reference_broker/applications.py``)."""
+    """What a node does with what it receives (see ``reference_broker/client/applications.py``)."""
 
     def on_message(self, topic: bytes, payload: bytes) -> Reaction: ...
 

@@ -18,7 +18,7 @@ from generators.stage import Node, Site
 from pcap_tools.codec import Codec
 from pcap_tools.codec.message import Message
 from reference_broker import Endpoint
-from reference_broker.applications import Publish
+from reference_broker.client.applications import Publish
 
 
 class Duty(StrEnum):

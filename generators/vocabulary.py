@@ -11,7 +11,7 @@ from itertools import islice
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 from reference_broker import Client, client_for
-from reference_broker.applications import READING_PREFIXES
+from reference_broker.client.applications import READING_PREFIXES
 
 COUNTER_MARK = b"#"
 COUNTER_DIGITS = 9

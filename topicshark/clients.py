@@ -59,9 +59,9 @@ def make_client(
     """The client, and what makes a node of it once there is somebody to tell its events to."""
     from pcap_tools.dialect import load_dialect
     from pcap_tools.errors import UsageError
-    from reference_broker.clients import client_for
-    from reference_broker.node import Node
-    from reference_broker.requests import ClientMistake, Timing
+    from reference_broker.client import client_for
+    from reference_broker.client.node import Node
+    from reference_broker.client.requests import ClientMistake, Timing
 
     spoken = load_dialect(dialect)
     for name in mistakes or []:
@@ -118,7 +118,7 @@ def endpoint(text: str, default_port: int) -> tuple[str, int]:
 def fields_of(settings: list[str] | None, layout: Any) -> dict[str, Any]:
     """`--set text=hello` as fields of a message."""
     from pcap_tools.errors import UsageError
-    from reference_broker.composing import value_of
+    from reference_broker.messages.composing import value_of
 
     fields: dict[str, Any] = {}
     for setting in settings or []:
@@ -147,7 +147,7 @@ class Teller:
 
     def tell(self, event: Any) -> None:
         from pcap_tools.escaping import escape
-        from reference_broker.requests import EventKind
+        from reference_broker.client.requests import EventKind
 
         about = f"{event.message.message or 'a datagram'}{' ' + escape(event.topic) if event.topic else ''}"
         tries = f" (sent {event.sends} times)" if event.sends > 1 else ""
@@ -192,7 +192,7 @@ def run_prompt(node: Any, prompt: Any) -> None:
     """Serve the network and the keyboard until the user has had enough."""
     import sys
 
-    from reference_broker.node import Keyboard
+    from reference_broker.client.node import Keyboard
 
     def on_line(line: bytes | None) -> None:
         if prompt.is_over:

@@ -21,7 +21,7 @@ from generators.faults.occasions import (
     strangers,
 )
 from generators.turn import Duty, Edit, Label, Out, Sent, Turn
-from reference_broker.limits import SECOND
+from reference_broker.messages.sending import SECOND
 
 LATE_NS = 3_500_000_000
 HELD_NS = 2 * SECOND  # for so long at most: what waits longer for the next message would be late as well

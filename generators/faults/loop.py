@@ -6,7 +6,7 @@ from generators.fault import Place, fault
 from generators.scenarios.script import has_loop
 from generators.turn import Duty, Edit, Label, Out, Sent, Turn
 from pcap_tools.dialect import Dialect
-from reference_broker.applications import Dashboard, Publish
+from reference_broker.client.applications import Dashboard, Publish
 
 OPPOSITES = {
     b"lower_temperature": b"raise_temperature",

@@ -8,7 +8,7 @@ from generators.faults.fits import all_of, can_subscribe, numbers_topics
 from generators.faults.occasions import asked, forward_to
 from generators.turn import Duty, Edit, Label, Out, Sent, Turn
 from reference_broker import Endpoint
-from reference_broker.requests import ClientMistake
+from reference_broker.client.requests import ClientMistake
 
 
 def _note_creations(turn: Turn) -> list[Label]:

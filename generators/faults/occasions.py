@@ -17,7 +17,7 @@ from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Extent, Kind, Layout, Value
 from pcap_tools.errors import UsageError
 from reference_broker import Endpoint
-from reference_broker.replies import Replies
+from reference_broker.messages.replies import Replies
 from reference_broker.topic_index import index_for
 
 DIGITS = b"0123456789"

@@ -13,7 +13,7 @@ from generators.stage import Node, Site, Verb
 from generators.vocabulary import Vocabulary
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
-from reference_broker.limits import SECOND
+from reference_broker.messages.sending import SECOND
 
 STEP_S = 0.05  # between two nodes' first words
 FILTERS_EACH = 2

@@ -22,7 +22,7 @@ from generators.scenarios.rooms import rooms_with_loops
 from generators.scenarios.script import Script, Setting, has_loop
 from generators.stage import Node, Site, Verb
 from generators.vocabulary import Vocabulary
-from reference_broker.limits import SECOND
+from reference_broker.messages.sending import SECOND
 
 FILTERS_EACH = 3
 STAY_S, AWAY_S, SPREAD = 1.5, 0.8, 0.5  # in periods

@@ -10,7 +10,7 @@ from generators.capture_options import CaptureOptions, LinkType, Point
 from generators.scenarios.script import Script, Setting
 from generators.stage import Site, Verb
 from pcap_tools.errors import UsageError
-from reference_broker.applications import Actuator, Dashboard, Window
+from reference_broker.client.applications import Actuator, Dashboard, Window
 
 NET, NET_IPV6 = "172.20.0.0", "fd00:172:20::"
 # Java in containers, as the one capture printed shows it: half a millisecond to an answer, a whole one to the next.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from generators.scenarios.script import Setting
 from generators.stage import Site, Verb
-from reference_broker.applications import INSTRUCTIONS, Actuator, Dashboard
-from reference_broker.limits import SECOND
+from reference_broker.client.applications import INSTRUCTIONS, Actuator, Dashboard
+from reference_broker.messages.sending import SECOND
 
 # The longest message (topic, "Instructions" and the actuator's report) then stays within 127 bytes: above them the
 # running system's signed length byte breaks.

@@ -10,13 +10,31 @@ No regular expressions anywhere: a filter comes from the network, and `a(` or `(
     [b'*/fan', b'home/*', b'home/fan']
 """
 
+from collections.abc import Iterator
+from typing import Protocol
+
 from pcap_tools.dialect.spec import TopicsSpec
 from pcap_tools.errors import TopicsharkError
-from reference_broker.topic_index.interface import TopicIndex
 from reference_broker.topic_index.levels import LevelIndex
 from reference_broker.topic_index.runs import RunIndex
 
 __all__ = ["LevelIndex", "RunIndex", "TopicIndex", "index_for"]
+
+
+class TopicIndex(Protocol):
+    """A set of filters that can be asked which of them match a topic."""
+
+    def add(self, text: bytes) -> None:
+        """Take a filter in; one that is there already adds nothing."""
+
+    def discard(self, text: bytes) -> None:
+        """Take a filter out; one that is not there is no error."""
+
+    def matching(self, topic: bytes) -> Iterator[bytes]:
+        """The filters that match, each once, in no particular order."""
+
+    def is_wild(self, text: bytes) -> bool:
+        """Whether a wildcard stands in this text: then it cannot be a topic."""
 
 
 def index_for(topics: TopicsSpec) -> TopicIndex:

@@ -11,8 +11,8 @@ from fuzzing.simulation_topics import takes
 from pcap_tools.dialect import Dialect, load_dialect
 from pcap_tools.dialect.spec import TopicsSpec
 from reference_broker import Broker, Endpoint, Send, broker_for
-from reference_broker.retained import Retained
-from reference_broker.subscriptions import Subscriptions
+from reference_broker.broker.retained import Retained
+from reference_broker.broker.subscriptions import Subscriptions
 
 SOME = 30
 

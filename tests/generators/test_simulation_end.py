@@ -8,8 +8,8 @@ from generators.network import Cut, NetworkOptions
 from generators.simulation import START_NS, Simulation
 from generators.stage import Site, Verb
 from pcap_tools.dialect import load_dialect
-from reference_broker.limits import SECOND
-from reference_broker.requests import EventKind
+from reference_broker.client.requests import EventKind
+from reference_broker.messages.sending import SECOND
 
 
 @pytest.mark.parametrize("seconds", [5, 35])

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from reference_broker import Broker, Endpoint
-from reference_broker.client import Client
-from reference_broker.limits import SECOND
-from reference_broker.requests import Event, EventKind
-from reference_broker.sending import Send
+from reference_broker.client.core import Client
+from reference_broker.client.requests import Event, EventKind
+from reference_broker.messages.sending import SECOND, Send
 from tests.waiting import PATIENCE_S
 
 RATE = 0.2

@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 from pcap_tools.dialect import Dialect
 from reference_broker import Broker, Endpoint, broker_for
-from reference_broker.client import Client
-from reference_broker.limits import SECOND
-from reference_broker.requests import Event, EventKind
-from reference_broker.sending import Send
+from reference_broker.client.core import Client
+from reference_broker.client.requests import Event, EventKind
+from reference_broker.messages.sending import SECOND, Send
 
 BROKER = ("10.0.0.1", 50000)
 ALICE, BOB = ("10.0.0.2", 50000), ("10.0.0.3", 50000)

@@ -95,10 +95,10 @@ def broker(
 
 
 def _serve(core: Any, host: str, port: int, state: str | None, sync: bool, pcap: str | None, quiet: bool) -> None:
-    from reference_broker.message_log import MessageLog
-    from reference_broker.recorder import Recorder
-    from reference_broker.server import Server
-    from reference_broker.state import State
+    from reference_broker.server.message_log import MessageLog
+    from reference_broker.server.recorder import Recorder
+    from reference_broker.server.state import State
+    from reference_broker.server.udp import Server
 
     server = Server(core, host, port, _say)  # first: a port in use must not cost anybody a capture
     server.state = State(state, core, sync=sync, say=_say) if state else None

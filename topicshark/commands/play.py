@@ -67,7 +67,7 @@ def play(
     with make_node(reactor.on_event) as node:
         reactor.node = node
         if part is Part.NODE:
-            from reference_broker.prompt import Prompt
+            from reference_broker.client.prompt import Prompt
 
             clients.run_prompt(node, Prompt(client, clients.say))
         elif part is Part.SENSOR:
@@ -80,7 +80,7 @@ def play(
 
 
 def _application(part: Part, topic: bytes) -> Any:
-    from reference_broker.applications import Actuator, Dashboard, Window
+    from reference_broker.client.applications import Actuator, Dashboard, Window
 
     made = {Part.DASHBOARD: Dashboard, Part.ACTUATOR: Actuator, Part.WINDOW: Window}.get(part)
     return made(topic) if made else None
@@ -95,7 +95,7 @@ class _Reactor:
 
     def on_event(self, event: Any) -> None:
         from pcap_tools.errors import UsageError
-        from reference_broker.requests import EventKind
+        from reference_broker.client.requests import EventKind
 
         self._teller.tell(event)
         if self.application is None or event.kind is not EventKind.RECEIVED or event.duplicate:
@@ -113,7 +113,7 @@ class _Reactor:
 def _measure(
     node: Any, client: Any, teller: clients.Teller, topic: bytes, values: Any, every: float, timeout: float | None
 ) -> None:
-    from reference_broker.applications import reading
+    from reference_broker.client.applications import reading
 
     end = None if timeout is None else node.now() + int(timeout * 1e9)
     for number, value in enumerate(values):

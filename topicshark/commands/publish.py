@@ -47,7 +47,7 @@ def publish(
             if client.is_idle:
                 clients.say(f"sent; {client.dialect.name} has no acknowledgement for it")
         else:
-            from reference_broker.prompt import Prompt
+            from reference_broker.client.prompt import Prompt
 
             clients.run_prompt(node, Prompt(client, clients.say, subscribes=False, retain=retain))
         clients.finish(node, client)

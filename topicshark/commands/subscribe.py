@@ -43,7 +43,7 @@ def subscribe(
     more = clients.fields_of(fields, client.compose.layout("subscribe"))
     with make_node(teller.tell) as node:
         if filter_text is None:
-            from reference_broker.prompt import Prompt
+            from reference_broker.client.prompt import Prompt
 
             clients.run_prompt(node, Prompt(client, clients.say, publishes=False, more=more))
         else:

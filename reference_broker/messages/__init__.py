@@ -1,0 +1,1 @@
+"""What brokers and clients put into datagrams: requests, their answers, and where each goes."""

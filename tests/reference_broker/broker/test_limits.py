@@ -1,0 +1,181 @@
+"""Each limit of a broker: its default, its option, and what happens beyond it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import typer
+
+from pcap_tools.dialect import load_dialect
+from reference_broker import Broker, Endpoint, Limits, broker_for
+from reference_broker.broker.limits import MAX_ACCOUNTS, Accounts
+from reference_broker.messages.sending import SECOND
+from tests.reference_broker.running import running_broker
+from topicshark.commands import broker as command
+
+ONE, OTHER = ("127.0.0.1", 40_000), ("127.0.0.2", 40_000)
+PUBACK, SUBACK = b"\x02", b"\x04"
+NAMES = [field.name for field in fields(Limits)]
+
+
+def colon_broker(**limits: float) -> Broker:
+    return broker_for(load_dialect("colon"), Limits(**limits))  # type: ignore[arg-type]
+
+
+def sent(broker: Broker, datagram: bytes, source: Endpoint = ONE, now: int = 0) -> list[tuple[bytes, Endpoint]]:
+    return [(send.datagram, send.to) for send in broker.handle(datagram, source, now)]
+
+
+# -- options --------------------------------------------------------------------------------------------------------
+
+
+def test_every_limit_has_a_test_and_the_defaults_are_these() -> None:
+    assert {f"test_{name}" for name in NAMES} <= globals().keys()
+    assert Limits() == Limits(1_000, 100_000, 16 << 20, 1_024, 64, 65_507, 20_000, 3.0, True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_limit_has_an_option_with_its_default(name: str) -> None:
+    options = {option.name: option for option in typer.main.get_command(command.app).params}
+    assert f"--{name.replace('_', '-')}" in options[name].opts
+    wanted = None if name == "trust_silent" else getattr(Limits(), name)  # that one depends on the address
+    assert options[name].default == wanted
+
+
+BEYOND = {
+    "subscriptions_by_source": ("1", [b"\x03\x00a", b"\x03\x00b"], "refused: too many subscriptions 1"),
+    "subscriptions": ("1", [b"\x03\x00a", b"\x03\x00b"], "refused: too many subscriptions 1"),
+    "retained_bytes": ("5", [b"\x01\x01a:12345"], "refused: retained bytes 1"),
+    "topic_bytes": ("3", [b"\x01\x00four:x"], "refused: topic 1"),
+    "topic_depth": ("2", [b"\x01\x00a/b/c:x"], "refused: topic 1"),
+    "datagram_bytes": ("10", [b"\x01\x00a:1234567"], "refused: too large 1"),
+    "requests_by_second": ("1", [b"\x03\x00a"] * 100, "refused: too quick "),
+    "amplification": ("0.1", [b"\x03\x00a"], "refused: amplification 1"),
+}
+
+
+@pytest.mark.net
+@pytest.mark.parametrize("name", BEYOND)
+def test_the_option_reaches_the_broker(tmp_path: Path, name: str) -> None:
+    value, datagrams, counted = BEYOND[name]
+    options = [f"--{name.replace('_', '-')}", value]
+    if name == "amplification":
+        options.append("--no-trust-silent")
+    with running_broker(tmp_path, *options) as broker, broker.peer() as client:
+        for datagram in datagrams:
+            client.send(datagram)
+        broker.wait_for_count("received", len(datagrams))
+        broker.stop()
+        assert counted in broker.err
+
+
+# -- behaviour ------------------------------------------------------------------------------------------------------
+
+
+def test_subscriptions_by_source() -> None:
+    broker = colon_broker(subscriptions_by_source=2)
+    answers = [sent(broker, b"\x03\x00" + text) for text in (b"a", b"b", b"c", b"b")]
+    assert answers == [[(SUBACK, ONE)], [(SUBACK, ONE)], [], [(SUBACK, ONE)]]
+    assert sent(broker, b"\x03\x00c", OTHER) == [(SUBACK, OTHER)]
+    assert sent(broker, b"\x05\x00a") == [(b"\x06", ONE)]
+    assert sent(broker, b"\x03\x00c") == [(SUBACK, ONE)]
+
+
+def test_subscriptions() -> None:
+    broker = colon_broker(subscriptions=1)
+    assert sent(broker, b"\x03\x00a") == [(SUBACK, ONE)]
+    assert sent(broker, b"\x03\x00a", OTHER) == []
+    assert sent(broker, b"\x01\x00a:x", OTHER) == [(b"\x01\x00a:x", ONE), (PUBACK, OTHER)]
+
+
+def test_retained_bytes() -> None:
+    broker = colon_broker(retained_bytes=20)
+    sent(broker, b"\x01\x01a:12345")  # a topic of 1 and a datagram of 9
+    sent(broker, b"\x01\x01b:12345")
+    sent(broker, b"\x01\x01c:1")
+    assert [datagram for datagram, _ in sent(broker, b"\x03\x00*")] == [b"\x01\x01a:12345", b"\x01\x01b:12345", SUBACK]
+    sent(broker, b"\x01\x01a:54321")  # replacing needs no more room
+    assert dict(broker.retained)[b"a"] == b"\x01\x01a:54321"
+
+
+def test_topic_bytes() -> None:
+    broker = colon_broker(topic_bytes=3)
+    sent(broker, b"\x03\x00*")
+    assert (b"\x01\x00abc:x", ONE) in sent(broker, b"\x01\x00abc:x")
+    assert (b"\x01\x00abcd:x", ONE) not in sent(broker, b"\x01\x00abcd:x")
+    sent(broker, b"\x03\x00long")
+    assert [text for text, _ in broker.subscriptions] == [b"*"]
+
+
+def test_topic_depth() -> None:
+    broker = colon_broker(topic_depth=2)
+    sent(broker, b"\x03\x00*")
+    assert (b"\x01\x00a/b:x", ONE) in sent(broker, b"\x01\x00a/b:x")
+    assert (b"\x01\x00a/b/c:x", ONE) not in sent(broker, b"\x01\x00a/b/c:x")
+    sent(broker, b"\x03\x00a/b/c")
+    assert [text for text, _ in broker.subscriptions] == [b"*"]
+
+
+def test_datagram_bytes() -> None:
+    broker = colon_broker(datagram_bytes=10)
+    assert sent(broker, b"\x01\x00a:123456") == [(PUBACK, ONE)]
+    assert sent(broker, b"\x01\x00a:1234567") == []
+    assert sent(broker, b"\x01\x00a:".ljust(65_507, b"\0")) == []
+
+
+def test_requests_by_second() -> None:
+    broker = colon_broker(requests_by_second=10)
+    answered = [bool(sent(broker, b"\x03\x00a", now=0)) for _ in range(12)]
+    assert answered == [True] * 10 + [False] * 2
+    assert sent(broker, b"\x03\x00a", OTHER, 0), "one address does not use up what another may"
+    assert sent(broker, b"\x03\x00a", ONE, SECOND // 10)
+    assert not sent(broker, b"\x03\x00a", ONE, SECOND // 10)
+    answered = [bool(sent(broker, b"\x03\x00a", now=100 * SECOND)) for _ in range(12)]
+    assert answered == [True] * 10 + [False] * 2, "waiting longer saves up no more"
+
+
+def test_a_clock_that_jumps_shuts_nobody_out() -> None:
+    broker = colon_broker(requests_by_second=10)
+    for now in (100 * SECOND, 0, 10**19, -(10**19), SECOND, 2 * SECOND):
+        assert sent(broker, b"\x03\x00a", ONE, now)
+
+
+def test_amplification() -> None:
+    """An address that never acknowledges gets at most three times the bytes that it sent."""
+    broker = broker_for(load_dialect("rolebyte"), Limits(trust_silent=False))
+    subscribe = b"\x01\x01t"
+    received = len(subscribe)
+    got = sum(len(datagram) for datagram, _ in sent(broker, subscribe, ONE))
+    for number in range(20):
+        publish = b"\x03" + bytes([2 + 1]) + b"t %d" % (number % 10)
+        got += sum(len(datagram) for datagram, to in sent(broker, publish, OTHER) if to == ONE)
+    assert 0 < got <= 3 * received
+    assert broker.counters["refused: amplification"] > 0
+    sent(broker, b"\x07\x0a", ONE)
+    assert (b"\x02\x03t x", ONE) in sent(broker, b"\x03\x03t x", OTHER), "it has acknowledged, so it is there"
+
+
+def test_trust_silent() -> None:
+    """The option of dialects without ACKs: serve those who never acknowledge without that limit."""
+    publish = b"\x01\x00a:" + b"x" * 100
+    for trust, served in ((True, True), (False, False)):
+        broker = colon_broker(trust_silent=trust)
+        assert sent(broker, b"\x03\x00a") == [(SUBACK, ONE)]
+        assert ((publish, ONE) in sent(broker, publish, OTHER)) is served
+
+
+def test_an_answer_is_never_larger_than_a_spoofed_request_allows() -> None:
+    """The retained message of another must not be aimed at a third party."""
+    broker = colon_broker(trust_silent=False)
+    sent(broker, b"\x01\x01a:" + b"x" * 60_000, OTHER)
+    got = sum(len(datagram) for datagram, _ in sent(broker, b"\x03\x00a", ONE))
+    assert got <= 3 * len(b"\x03\x00a")
+
+
+def test_accounts_of_the_longest_unseen_are_forgotten() -> None:
+    accounts = Accounts(Limits())
+    for number in range(MAX_ACCOUNTS + 10):
+        accounts.admit((f"host {number}", 1), 1, number)
+    assert len(accounts._accounts) == MAX_ACCOUNTS
