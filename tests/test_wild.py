@@ -40,6 +40,7 @@ def test_the_verdict_is_that_of_a_person(case: Case, tmp_path: Path) -> None:
     assert _places([one for one in seen if one.verdict == "inconclusive"], case) == case.doubts, case.why
     assert (session.dialect, session.brokers) == (case.recognised, case.brokers), case.why
     assert session.verdict in _verdicts(case), case.why
+    assert all((one.reason or "").endswith(" would tell") for one in session.findings if one.verdict == "inconclusive")
     texts = " | ".join(f"{one.text} {one.reason or ''}" for one in session.findings)
     assert [words for words in case.says if words not in texts] == [], texts
     assert [words for words in case.never_says if words in texts] == [], texts

@@ -20,6 +20,7 @@ from .kernels.hashing import mix
 from .kernels.pairing import ANSWER, DUPLICATE, REPLY, REQUEST, STRAY
 from .kernels.statuses import follow
 from .policy import ACK, ACK_FIRST, ACK_LAST, SECOND, STATUS
+from .reasons import BROKER_AWAY, DOUBLED, ONE_CLIENT, ends_soon
 from .talk_view import MILLISECOND, TalkView
 
 Integers = NDArray[np.int64]
@@ -73,17 +74,18 @@ class AckRules:
                 self._missing_for_long(first, own)
                 continue
             last, sends = int(asked.last[first]), int(asked.sends[first])
-            waited = self.facts.end - int(time[last])
+            waited, limit = self.facts.end - int(time[last]), int(1.02 * self.view.resend_ns)
             enough = 2 if self.facts.point is Point.BROKER else ENOUGH_SENDS
-            sure, unless = self._is_sure(first, sends)
-            sure = sure and (waited > 1.02 * self.view.resend_ns or sends >= enough)
+            unheard, unless = self._may_be_unheard(first, sends)
+            doubt = unheard or (None if waited > limit or sends >= enough else ends_soon(waited, limit))
             rows = self._ids(*as_list(self.view.sends(first))) if sends > 1 else []
             detail = {"message": self.view.name(first), "count": sends}
-            self.candidates.add("A-MISSING", first, detail, rows, sure, unless, key=own)
+            self.candidates.add("A-MISSING", first, detail, rows, doubt, unless, key=own)
             if self.events.policy.has_resends and sends == 1:
                 detail = {"message": self.view.name(first), "limit_ns": self.view.resend_ns}
-                long_enough = waited > 1.5 * self.view.resend_ns
-                self.candidates.add("R-MISSING", first, detail, (), sure and long_enough, unless, key=own)
+                limit = int(1.5 * self.view.resend_ns)
+                doubt = doubt or (None if waited > limit else ends_soon(waited, limit))
+                self.candidates.add("R-MISSING", first, detail, (), doubt, unless, key=own)
 
     def _is_turned_away(self, first: int) -> bool:
         """Whether the broker ended the session when the request came: it then answers nothing else."""
@@ -106,15 +108,15 @@ class AckRules:
             detail = {"case": "in the end", "message": self.view.name(first), "count": len(run)}
             self.candidates.add("A-MISSING", first, detail, self._ids(*as_list(run)), key=own)
 
-    def _is_sure(self, first: int, sends: int) -> tuple[bool, int]:
-        """Whether the broker got the request and was there; and the evidence on which that depends."""
+    def _may_be_unheard(self, first: int, sends: int) -> tuple[str | None, int]:
+        """A reason if the request may not have come to a broker that was there; and unless which evidence it has."""
         if sends >= ENOUGH_SENDS:
-            return True, 0
+            return None, 0
         if self.facts.point is Point.CLIENT:
-            return False, 0
+            return ONE_CLIENT, 0
         rows = np.array([first]) if sends == 1 else self.view.sends(first)
         heard = bool(self.reactions.reacted[rows].any()) or not bool(self.reactions.silent[rows].all())
-        return heard, LOSS if sends == 1 else 0
+        return None if heard else BROKER_AWAY, LOSS if sends == 1 else 0
 
     def _late(self) -> None:
         firsts, asked, time = self._firsts(), self.asked, self.events[Col.TIME]
@@ -139,10 +141,10 @@ class AckRules:
         for row in as_list(asked.of_kind(REPLY, DUPLICATE)):
             first = int(asked.group[row])
             bridged = self.facts.point is Point.BRIDGE and self.events[Col.IP_ID][row] > 0
-            sure = self.facts.point is Point.BROKER or bool(bridged)
+            doubt = None if self.facts.point is Point.BROKER or bridged else DOUBLED
             related = self._ids(first, int(asked.ack[first]))
             own = int(self.events[Col.ID][row])
-            self.candidates.add("A-DUPLICATE", row, {"message": self.view.name(first)}, related, sure, key=own)
+            self.candidates.add("A-DUPLICATE", row, {"message": self.view.name(first)}, related, doubt, key=own)
 
     def _strays(self) -> None:
         """ACKs that answer nothing. Some were meant for another client: `misdirected` finds out."""
@@ -151,7 +153,7 @@ class AckRules:
             if self.view.answers_an_ack(row, TO_BROKER):
                 self.candidates.add("A-ACK-OF-ACK", row, detail, key=own)
             else:
-                self.candidates.add("A-UNSOLICITED", row, detail, sure=not self.view.may_precede(row), key=own)
+                self.candidates.add("A-UNSOLICITED", row, detail, doubt=self.view.may_precede(row), key=own)
 
     def _order(self) -> None:
         """ACK and forwards of one publish: which comes first."""
@@ -216,10 +218,12 @@ class AckRules:
         self._status_order(firsts[(found[firsts] >= 0) & (asked.ack[firsts] >= 0)], found)
         for first in as_list(firsts[(found[firsts] < 0) & (asked.ack[firsts] >= 0)]):
             ack = int(asked.ack[first])
-            sure = self.facts.end - events[Col.TIME][ack] > SECOND and self.facts.point is not Point.CLIENT
+            waited = self.facts.end - int(events[Col.TIME][ack])
+            doubt = ONE_CLIENT if self.facts.point is Point.CLIENT else None
+            doubt = doubt or (None if waited > SECOND else ends_soon(waited, SECOND))
             missing = policy.messages[policy.statuses[message[first]]]
             detail = {"message": self.view.name(first), "expected": missing}
-            self.candidates.add("A-STATUS-MISSING", first, detail, self._ids(ack), bool(sure))
+            self.candidates.add("A-STATUS-MISSING", first, detail, self._ids(ack), doubt)
 
     def _status_order(self, firsts: Integers, found: Integers) -> None:
         if self.facts.point is Point.CLIENT:
@@ -278,7 +282,7 @@ def misdirected(rows: pa.Table, facts: SessionFacts) -> Misdirected:
         requests.add(other["group"])
         detail = {"message": facts.policy.messages[other["message"]], "other": other["client_text"]}
         found.append(
-            {"rule": "A-MISDIRECTED", "sure": True, "unless": CUT | CAPTURE_LOST, "key": other["group"]}
+            {"rule": "A-MISDIRECTED", "doubt": None, "unless": CUT | CAPTURE_LOST, "key": other["group"]}
             | {"id": row["id"], "time": row["time"], "related": [other["id"]], "detail": detail}
             | {"client": row["client_text"], "topic": row["topic"]}
         )

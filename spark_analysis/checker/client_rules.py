@@ -8,6 +8,7 @@ from .events import FROM_BROKER, Col
 from .evidence import DOUBLES, LOSS
 from .findings import as_list
 from .kernels.pairing import ACK_LOST, AFTER_ACK, ALTERED, DUPLICATE, EARLY, REPLY, REQUEST, RESEND, STRAY
+from .reasons import DOUBLED_BEHIND, ends_soon
 from .talk_view import MILLISECOND, TalkView
 
 
@@ -52,10 +53,10 @@ class ClientRules:
         firsts = firsts[told.owed[firsts]]
         self.candidates.check("A-CLIENT-MISSING", firsts)
         for first in as_list(firsts[told.ack[firsts] < 0]):
-            waited = self.facts.end - int(time[told.last[first]])
-            enough = waited > 1.02 * self.view.resend_ns or told.sends[first] > 1
+            waited, limit = self.facts.end - int(time[told.last[first]]), int(1.02 * self.view.resend_ns)
+            doubt = None if waited > limit or told.sends[first] > 1 else ends_soon(waited, limit)
             detail = {"message": self.view.name(first)}
-            self.candidates.add("A-CLIENT-MISSING", first, detail, sure=bool(enough), unless=LOSS)
+            self.candidates.add("A-CLIENT-MISSING", first, detail, doubt=doubt, unless=LOSS)
         speaker = np.append(events.policy.speakers, -1)[events[Col.MESSAGE]]
         acks = told.of_kind(REPLY, STRAY, DUPLICATE)
         self.candidates.check("A-ACK-OF-ACK", np.flatnonzero(told.role == REPLY))
@@ -85,7 +86,7 @@ class ClientRules:
     def _stray_of_client(self, row: int) -> None:
         detail = {"case": "client", "message": self.view.name(row)}
         if self.view.answers_an_ack(row, FROM_BROKER):
-            sure = not self._may_answer_again(row)
-            self.candidates.add("A-ACK-OF-ACK", row, detail, sure=sure, unless=DOUBLES | LOSS)
+            doubt = DOUBLED_BEHIND if self._may_answer_again(row) else None
+            self.candidates.add("A-ACK-OF-ACK", row, detail, doubt=doubt, unless=DOUBLES | LOSS)
         elif self.told.kind[row] == STRAY:
-            self.candidates.add("A-UNSOLICITED", row, detail, sure=not self.view.may_precede(row))
+            self.candidates.add("A-UNSOLICITED", row, detail, doubt=self.view.may_precede(row))

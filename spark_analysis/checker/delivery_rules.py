@@ -13,6 +13,7 @@ from .kernels.expecting import CLIENT, FILTER, LEAST, PUBLISH, SINCE
 from .kernels.grouping import order_by_key
 from .kernels.hashing import mix
 from .policy import SECOND
+from .reasons import ONE_CLIENT, REORDERED, ends_soon
 from .topic_view import Shortage, TopicView
 
 Integers = NDArray[np.int64]
@@ -47,29 +48,32 @@ class DeliveryRules:
         topic, text = self.view.topic(publish), self.facts.subscriptions.filters[int(due[FILTER, short.due])]
         reading = self.view.readings.explain(topic or "", text, delivered=False)
         key = self.view.subscription_key(client, text)
-        sure, unless = self._is_sure(short)
+        doubt, unless = self._doubt(short)
         is_served = self.view.served is None or key in self.view.served
-        certain = self.view.is_certain(sure and is_served, unless)
+        certain = is_served and self.view.is_certain(doubt, unless)
         self.view.lacks[short.due] = "missing" if certain else "inconclusive"
         self.candidates.add(
             "D-MISSING",
             short.first,
             {"count": short.lacking, "filter": text, "reading": reading},
             [int(due[SINCE, short.due])],
-            sure,
+            doubt,
             unless,
             key,
             topic=topic,
             client=self.view.who(client),
         )
 
-    def _is_sure(self, short: Shortage) -> tuple[bool, int]:
-        """Whether the forward is missing for certain, and unless which evidence."""
+    def _doubt(self, short: Shortage) -> tuple[str | None, int]:
+        """Why the forward may not be missing; None: it is, unless there is this evidence."""
         point, sends = self.facts.point, self.view.sends(short.first)
-        if self.facts.end - int(self.events[Col.TIME][sends[-1]]) < CERTAIN_NS or point is Point.CLIENT:
-            return False, 0
+        if point is Point.CLIENT:
+            return ONE_CLIENT, 0
+        waited = self.facts.end - int(self.events[Col.TIME][sends[-1]])
+        if waited < CERTAIN_NS:
+            return ends_soon(waited, CERTAIN_NS), 0
         unheard, unless = self.view.reactions.unheard(sends, point)
-        return not unheard, unless | UNSETTLED
+        return unheard, unless | UNSETTLED
 
     def _late(self) -> None:
         due, first, events = self.view.due, self.deliveries.first, self.events
@@ -115,7 +119,8 @@ class DeliveryRules:
         if not len(quick):
             return
         apart = time[publish[quick[0]]] - time[publish[slow]]
-        sure = self.facts.point is Point.BROKER or (self.facts.point is Point.BRIDGE and apart > JITTER_NS)
+        is_sure = self.facts.point is Point.BROKER or (self.facts.point is Point.BRIDGE and apart > JITTER_NS)
         rows = [int(publish[slow]), *as_list(forward[quick]), *as_list(publish[quick])]
         detail = {"seen": self.view.topic(int(publish[slow]))}
-        self.candidates.add("D-REORDERED", int(forward[slow]), detail, self.view.ids(rows), bool(sure), UNSETTLED)
+        doubt = None if is_sure else REORDERED
+        self.candidates.add("D-REORDERED", int(forward[slow]), detail, self.view.ids(rows), doubt, UNSETTLED)

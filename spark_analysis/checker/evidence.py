@@ -18,11 +18,12 @@ from .events import TO_BROKER, Col, Events
 from .exchanges import Exchanges
 from .facts import SessionFacts
 from .kernels.pairing import ACK_LOST, DOUBLE, DOUBLED, REPLY, REQUEST, RESEND
+from .reasons import BROKER_AWAY, NOT_ARRIVED
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-# What a verdict may depend on. The names are told as the reason why a finding is inconclusive.
+# What a verdict may depend on. Each has a name, a sentence, and the capture that would settle it.
 LOSS = 1  # something was sent again although it had been answered, or had led to nothing at all
 DOUBLES = 2  # the network made two of one
 UNSETTLED = 4  # in a session, where the broker sends again what got lost: forwards may come late, or not at all
@@ -31,19 +32,19 @@ CUT = 16  # the capture has cut datagrams short
 CLIENTS_LOSE = 32  # what clients were sent and their ACKs do not go together in numbers
 UNNUMBERED = 64  # nobody is seen to create a topic
 REASONS = {
-    LOSS: ("loss", "datagrams were lost on the way"),
-    DOUBLES: ("doubles", "the network doubles datagrams"),
-    UNSETTLED: ("unsettled", "the broker sends again what got lost"),
-    CAPTURE_LOST: ("capture-lost", "the capture has lost datagrams"),
-    CUT: ("cut", "the capture has cut datagrams short"),
-    CLIENTS_LOSE: ("clients-lose", "datagrams to clients, or their ACKs, were lost"),
-    UNNUMBERED: ("unnumbered", "the capture shows no topic being created"),
+    LOSS: ("loss", "datagrams were lost on the way", "a capture at the broker, or without loss,"),
+    DOUBLES: ("doubles", "the network doubles datagrams", "a capture at the receiver"),
+    UNSETTLED: ("unsettled", "the broker sends again what got lost", "a capture without loss"),
+    CAPTURE_LOST: ("capture-lost", "the capture has lost datagrams", "a capture without gaps"),
+    CUT: ("cut", "the capture has cut datagrams short", "a capture of whole frames (`tcpdump -s 0`)"),
+    CLIENTS_LOSE: ("clients-lose", "datagrams to clients, or their ACKs, were lost", "a capture without loss"),
+    UNNUMBERED: ("unnumbered", "the capture shows no topic being created", "a capture that begins earlier"),
 }
 
 
 def reason_of(bits: int) -> str:
     """The first that applies, in words."""
-    return next((text for bit, (_, text) in REASONS.items() if bits & bit), "")
+    return next((f"{text}; {remedy} would tell" for bit, (_, text, remedy) in REASONS.items() if bits & bit), "")
 
 
 def evidence_rows(facts: SessionFacts, bits: int) -> pa.Table:
@@ -51,7 +52,7 @@ def evidence_rows(facts: SessionFacts, bits: int) -> pa.Table:
     dialect = facts.policy.dialect.name
     if facts.policy.dialect.spec.topics.kind != "number":
         bits &= ~UNNUMBERED  # nothing depends on it
-    rows = [(facts.session, dialect, *told) for bit, told in REASONS.items() if bits & bit]
+    rows = [(facts.session, dialect, kind, text) for bit, (kind, text, _) in REASONS.items() if bits & bit]
     return pa.Table.from_pylist([dict(zip(EVIDENCE.names, row, strict=True)) for row in rows], EVIDENCE)
 
 
@@ -68,15 +69,17 @@ class Reactions:
     forwarded: Flags
     silent: Flags
 
-    def unheard(self, rows: Integers, point: Point) -> tuple[bool, int]:
-        """Whether none of these sends may have come to a broker that was there; and on which evidence the answer no
-        depends."""
+    def unheard(self, rows: Integers, point: Point) -> tuple[str | None, int]:
+        """A reason if none of these sends may have come to a broker that was there; else None, and unless which
+        evidence."""
         if self.forwarded[rows].any():
-            return False, 0
+            return None, 0
         if self.reacted[rows].any():
             # An ACK alone may answer an earlier request that the network doubled.
-            return False, 0 if point is Point.BROKER else LOSS | DOUBLES
-        return point is not Point.BROKER or bool(self.silent[rows].all()), 0
+            return None, 0 if point is Point.BROKER else LOSS | DOUBLES
+        if point is not Point.BROKER:
+            return NOT_ARRIVED, 0
+        return BROKER_AWAY if self.silent[rows].all() else None, 0
 
 
 def reactions(events: Events, facts: SessionFacts, answered: Flags, forwarded: Flags, demands: Flags) -> Reactions:

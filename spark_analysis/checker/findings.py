@@ -21,19 +21,20 @@ from .causes import Causes
 from .events import Col, Events, capture_and_frame
 from .evidence import CAPTURE_LOST, CUT, reason_of
 from .facts import SessionFacts
+from .reasons import NOT_KNOWN_TO_BROKER
 from .rules import level_of
 
 Integers = NDArray[np.int64]
 FAIL, INCONCLUSIVE = "fail", "inconclusive"
 MOST_RELATED = 20
-CANNOT_TELL = "the capture cannot tell"
 
-# ``unless``: bits of evidence that make it inconclusive. ``key``: what else may decide about it (see `Settled`); of
-# rules in `causes` the first send of the request that it is about, 0 for none.
+# ``doubt``: why it is inconclusive, null if nothing speaks against it. ``unless``: bits of evidence that make it so.
+# ``key``: what else may decide about it (see `Settled`); of rules in `causes` the first send of the request that it is
+# about, 0 for none.
 CANDIDATES = pa.schema(
     [
         ("rule", pa.string()),
-        ("sure", pa.bool_()),
+        ("doubt", pa.string()),
         ("unless", pa.int64()),
         ("key", pa.int64()),
         ("id", pa.int64()),
@@ -69,7 +70,7 @@ class Candidates:
         row: int,
         detail: Mapping[str, object] | None = None,
         related: Iterable[int] = (),
-        sure: bool = True,
+        doubt: str | None = None,
         unless: int = 0,
         key: int = 0,
         topic: str | None = None,
@@ -84,7 +85,7 @@ class Candidates:
         self.rows.append(
             (
                 rule,
-                bool(sure),
+                doubt,
                 unless,
                 key,
                 own,
@@ -142,10 +143,10 @@ class Settled:
 
     def reason(self, row: Mapping[str, Any]) -> str | None:
         """Why a candidate is inconclusive; None: it is certain."""
-        if not row["sure"]:
-            return CANNOT_TELL
+        if row["doubt"]:
+            return str(row["doubt"])
         if row["rule"] == "D-MISSING" and self.served is not None and row["key"] not in self.served:
-            return "nothing shows that the broker knows of this subscription"
+            return NOT_KNOWN_TO_BROKER
         bits = row["unless"] & self.bits
         return reason_of(bits) if bits else None
 

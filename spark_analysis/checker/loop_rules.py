@@ -22,6 +22,7 @@ from .exchanges import Exchanges
 from .facts import SessionFacts
 from .findings import Candidates
 from .policy import ACK, PUBLISH, SECOND, Policy
+from .reasons import CLIENT_WAITS, MISSED_BY_CAPTURE, NO_SIGN_OF_LIFE, ends_soon
 from .rules import applies
 
 Integers = NDArray[np.int64]
@@ -47,7 +48,7 @@ class _Reading:
     time: int
     value: int
     answers: list[tuple[int, str]] = field(default_factory=list)
-    is_sure: bool = True
+    doubt: str | None = None
 
     @property
     def due(self) -> str:
@@ -75,24 +76,24 @@ def loop_findings(events: Events, facts: SessionFacts, candidates: Candidates, a
         candidates.check(LOOP, np.array([one.row for one in said], np.int64))
         candidates.check(WRONG, np.array([one.answers[0][0] for one in said if one.answers], np.int64))
         for one in wrong:
-            _tell_wrong(candidates, one, not _is_busy(events, asked, one))
+            _tell_wrong(candidates, one, _is_busy(events, asked, one))
         for one in silent:
-            heard = last_words.get(int(events[Col.CLIENT][one.row]), -1) > one.row
-            in_time = one.time <= facts.end - IN_TIME_NS
-            free = not _was_missed(events, one) and not _is_busy(events, asked, one)
-            _tell_silent(candidates, one, heard and in_time and free)
+            waited = facts.end - one.time
+            in_time = None if waited >= IN_TIME_NS else ends_soon(waited, IN_TIME_NS)
+            heard = None if last_words.get(int(events[Col.CLIENT][one.row]), -1) > one.row else NO_SIGN_OF_LIFE
+            _tell_silent(candidates, one, in_time or heard or _was_missed(events, one) or _is_busy(events, asked, one))
     return CLIENTS_LOSE if _loses(events, facts, last_words) else 0
 
 
-def _is_busy(events: Events, asked: Exchanges | None, one: _Reading) -> bool:
-    """Whether the dashboard was waiting for an ACK of whatever it had asked for: it says nothing else meanwhile."""
+def _is_busy(events: Events, asked: Exchanges | None, one: _Reading) -> str | None:
+    """A reason if the dashboard was waiting for an ACK of whatever it had asked for: it says nothing else meanwhile."""
     if asked is None:
-        return False
+        return None
     firsts = asked.firsts()
     mine = firsts[(events[Col.CLIENT][firsts] == events[Col.CLIENT][one.row]) & asked.owed[firsts] & (firsts < one.row)]
     time, ack = events[Col.TIME], asked.ack[mine]
     until = np.where(ack >= 0, time[ack], time[asked.last[mine]] + 2 * events.policy.resend_ns)
-    return bool((until > one.time).any())
+    return CLIENT_WAITS if (until > one.time).any() else None
 
 
 def _instructions(events: Events) -> Integers:
@@ -142,15 +143,15 @@ def _loses(events: Events, facts: SessionFacts, last_words: dict[int, int]) -> b
     return bool(surplus[~is_cut].any())
 
 
-def _was_missed(events: Events, one: _Reading) -> bool:
-    """Whether the broker acknowledged something of the dashboard's that the capture does not hold."""
+def _was_missed(events: Events, one: _Reading) -> str | None:
+    """A reason if the broker acknowledged something of the dashboard's that the capture does not hold."""
     end = int(np.searchsorted(events[Col.TIME], one.time + IN_TIME_NS))
     rows = np.arange(one.row, max(end, one.row + 1))
     rows = rows[events[Col.CLIENT][rows] == events[Col.CLIENT][one.row]]
     policy, message, side = events.policy, events[Col.MESSAGE][rows], events[Col.SIDE][rows]
     asked = (side == TO_BROKER) & np.append(policy.broker_acks, False)[message]
     acked = (side == FROM_BROKER) & np.append(policy.meaning == ACK, False)[message]
-    return bool((np.cumsum(acked) > np.cumsum(asked)).any())
+    return MISSED_BY_CAPTURE if (np.cumsum(acked) > np.cumsum(asked)).any() else None
 
 
 def _by_room(events: Events, readings: Integers, instructions: Integers, dashboards: Integers) -> list[list[_Reading]]:
@@ -185,7 +186,7 @@ class _Rooms:
         room = next((topic.removesuffix(end) for end in self.words if topic.endswith(end)), None)
         said = self.said.get((client, room)) if room is not None else None
         if said and self.waiting.get(client) == (topic, word):
-            said[-1].is_sure = False
+            said[-1].doubt = CLIENT_WAITS
         elif said:
             said[-1].answers.append((row, word))
         self.waiting[client] = topic, word
@@ -196,7 +197,7 @@ class _Rooms:
             return
         said, value = self.said[client, topic], int(payload)
         if not said or said[-1].value != value or time - said[-1].time > DOUBLE_NS:
-            said.append(_Reading(row, time, value, is_sure=client not in self.waiting))
+            said.append(_Reading(row, time, value, doubt=CLIENT_WAITS if client in self.waiting else None))
 
 
 def _judge(said: list[_Reading]) -> tuple[list[_Reading], list[_Reading]]:
@@ -213,7 +214,7 @@ def _judge(said: list[_Reading]) -> tuple[list[_Reading], list[_Reading]]:
         elif overdue:
             # What was waiting came now; the answer to this reading may wait in its turn.
             silent.remove(overdue[0])
-            one.is_sure = False
+            one.doubt = CLIENT_WAITS
             silent.append(one)
         else:
             wrong.append(one)
@@ -225,13 +226,12 @@ def _overdue(silent: list[_Reading], now: _Reading) -> list[_Reading]:
     return [one for one in silent[-MOST_QUEUED:] if now.time - one.time < QUEUED_NS and one.is_answered_by(now.answers)]
 
 
-def _tell_wrong(candidates: Candidates, one: _Reading, is_sure: bool) -> None:
+def _tell_wrong(candidates: Candidates, one: _Reading, doubt: str | None) -> None:
     row, word = one.answers[0]
     detail = {"number": one.value, "seen": word, "expected": one.due}
-    sure = is_sure and one.is_sure
-    candidates.add(WRONG, row, detail, candidates.ids([one.row]), sure, CLIENTS_LOSE)
+    candidates.add(WRONG, row, detail, candidates.ids([one.row]), doubt or one.doubt, CLIENTS_LOSE)
 
 
-def _tell_silent(candidates: Candidates, one: _Reading, is_sure: bool) -> None:
+def _tell_silent(candidates: Candidates, one: _Reading, doubt: str | None) -> None:
     detail = {"number": one.value, "expected": one.due}
-    candidates.add(LOOP, one.row, detail, (), is_sure and one.is_sure, CLIENTS_LOSE)
+    candidates.add(LOOP, one.row, detail, (), doubt or one.doubt, CLIENTS_LOSE)

@@ -10,6 +10,7 @@ from .events import Col
 from .evidence import DOUBLES, LOSS, UNSETTLED
 from .kernels.expecting import PUBLISH
 from .policy import SECOND
+from .reasons import NOT_KEPT, ONE_CLIENT, ends_soon
 from .topic_view import Shortage, TopicView
 
 Integers = NDArray[np.int64]
@@ -30,29 +31,35 @@ def _lacking(view: TopicView, short: Shortage) -> None:
     subscribe, which = int(view.due[PUBLISH, short.due]), int(view.deliveries.retained[short.due])
     message = {name: kept.column(name)[which].as_py() for name in ("time", "id", "text", "name")}
     plain = _published_between(view, message["name"], message["time"], int(time[subscribe]))
-    sure, unless = _is_sure(view, short, which)
-    view.lacks[short.due] = "missing" if view.is_certain(sure, unless) else "inconclusive"
+    doubt, unless = _doubt(view, short, which)
+    view.lacks[short.due] = "missing" if view.is_certain(doubt, unless) else "inconclusive"
     rule, related = "T-MISSING", [message["id"]]
     if len(plain):
         rule, related = "T-CLEARED", [message["id"], *view.ids(plain[:1])]
-    view.candidates.add(rule, subscribe, {}, related, sure, unless, topic=message["text"])
+    view.candidates.add(rule, subscribe, {}, related, doubt, unless, topic=message["text"])
 
 
-def _is_sure(view: TopicView, short: Shortage, which: int) -> tuple[bool, int]:
+def _doubt(view: TopicView, short: Shortage, which: int) -> tuple[str | None, int]:
+    """Why nothing may be missing; None: it is, unless there is this evidence."""
     point, sends = view.facts.point, view.sends(short.first)
-    if point is Point.CLIENT or view.facts.end - int(view.events[Col.TIME][sends[-1]]) <= SECOND:
-        return False, 0
+    if point is Point.CLIENT:
+        return ONE_CLIENT, 0
+    waited = view.facts.end - int(view.events[Col.TIME][sends[-1]])
+    if waited <= SECOND:
+        return ends_soon(waited, SECOND), 0
     unheard, unless = view.reactions.unheard(sends, point)
-    kept, doubt = was_kept(view, which)
-    return kept and not unheard, unless | doubt | UNSETTLED
+    kept, more = may_not_be_kept(view, which)
+    return unheard or kept, unless | more | UNSETTLED
 
 
-def was_kept(view: TopicView, which: int) -> tuple[bool, int]:
-    """Whether the broker surely got a message that was to be retained, and unless which evidence."""
+def may_not_be_kept(view: TopicView, which: int) -> tuple[str | None, int]:
+    """A reason if the broker may not have got a message that was to be retained; else None, and unless which
+    evidence."""
     row = int(view.events.rows_of(np.array([view.deliveries.kept.column("id")[which].as_py()]))[0])
     if view.reactions.forwarded[row]:
-        return True, 0
-    return bool(view.reactions.reacted[row]), 0 if view.facts.point is Point.BROKER else LOSS | DOUBLES
+        return None, 0
+    more = 0 if view.facts.point is Point.BROKER else LOSS | DOUBLES
+    return None if view.reactions.reacted[row] else NOT_KEPT, more
 
 
 def _published_between(view: TopicView, name: int, begin: int, end: int) -> Integers:

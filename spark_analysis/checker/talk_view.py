@@ -17,6 +17,7 @@ from .findings import Candidates
 from .grouped import Grouped
 from .kernels.pairing import REQUEST
 from .policy import ACK
+from .reasons import BEFORE_CAPTURE
 
 Integers = NDArray[np.int64]
 MILLISECOND = 1_000_000
@@ -78,7 +79,8 @@ class TalkView:
             return bool((is_ack & (events[Col.KEY][before] == events[Col.KEY][row])).any())
         return bool(is_ack[-1:].any())
 
-    def may_precede(self, row: int) -> bool:
-        """Whether what an ACK answers may have been sent before the capture began."""
+    def may_precede(self, row: int) -> str | None:
+        """A reason if what an ACK answers may have been sent before the capture began."""
         since = self.events[Col.TIME][row] - self.facts.begin
-        return bool(since < (1.5 * self.resend_ns if self.facts.starts_late else AT_START_NS))
+        is_early = since < (1.5 * self.resend_ns if self.facts.starts_late else AT_START_NS)
+        return BEFORE_CAPTURE if is_early else None

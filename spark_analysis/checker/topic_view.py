@@ -76,9 +76,9 @@ class TopicView:
     def ids(self, rows: Iterable[int]) -> list[int]:
         return self.candidates.ids(rows)
 
-    def is_certain(self, sure: bool, unless: int) -> bool:
+    def is_certain(self, doubt: str | None, unless: int) -> bool:
         """As `findings.Settled` will decide, but for what the capture itself has lost."""
-        return sure and not unless & self.evidence & (LOSS | DOUBLES | UNSETTLED)
+        return doubt is None and not unless & self.evidence & (LOSS | DOUBLES | UNSETTLED)
 
     def subscription_key(self, client: int, filter_text: str) -> int:
         return int(mix(np.array([client]), np.array([hash_of(filter_text)]))[0])

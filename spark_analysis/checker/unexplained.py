@@ -16,7 +16,8 @@ from .kernels.hashing import mix
 from .kernels.pairing import DOUBLE_NS
 from .kernels.subscribing import CHANGE_ENDED, CHANGE_ID, CHANGE_TIME
 from .policy import SECOND
-from .retained_rules import was_kept
+from .reasons import DOUBLED, FILTER_BEFORE, PUBLISHED_BEFORE, SUBSCRIBED_BEFORE
+from .retained_rules import may_not_be_kept
 from .topic_view import TopicView
 
 Integers = NDArray[np.int64]
@@ -123,11 +124,12 @@ class Unexplained:
         events = self.events
         known = events[Col.IP_ID][row] > 0 or self.facts.point is Point.BROKER
         copies = events.policy.dialect.spec.broker.copies
-        sure = bool(known) and not (self.facts.starts_late and copies != "per-subscriber")
+        doubt = FILTER_BEFORE if self.facts.starts_late and copies != "per-subscriber" else None
+        doubt = doubt if known else DOUBLED
         detail = {"seen": self.view.topic(publish), "count": int(self.view.due[LEAST, due])}
         first = int(self.deliveries.first[due])
         rows = self.view.ids([publish, *([first] if first >= 0 else [])])
-        self.candidates.add("D-DUPLICATE", row, detail, rows, sure, UNSETTLED)
+        self.candidates.add("D-DUPLICATE", row, detail, rows, doubt, UNSETTLED)
         return "duplicate"
 
     def _after_end(self, row: int, publish: int, client: int) -> str | None:
@@ -137,10 +139,10 @@ class Unexplained:
             changes = table.changes[:, table.first[who] : table.first[who + 1]]
             before = np.flatnonzero(changes[CHANGE_TIME] <= time)
             if len(before) and changes[CHANGE_ENDED, before[-1]]:
-                presumed = (client, self._topic_key(publish)) in self._presumed
+                doubt = self._may_have_asked(client, publish)
                 rows = [*self.view.ids([publish]), int(changes[CHANGE_ID, before[-1]])]
                 detail = {"seen": self.view.topic(publish)}
-                self.candidates.add("D-AFTER-UNSUBSCRIBE", row, detail, rows, not presumed, UNSETTLED)
+                self.candidates.add("D-AFTER-UNSUBSCRIBE", row, detail, rows, doubt, UNSETTLED)
                 return "unexpected"
         return None
 
@@ -199,9 +201,12 @@ class Unexplained:
     def _unexpected(self, row: int, publish: int, client: int) -> str:
         text, reading = self._readings(publish, client)
         detail = {"seen": self.view.topic(publish), "filter": text, "reading": reading}
-        sure = (client, self._topic_key(publish)) not in self._presumed
-        self.candidates.add("D-UNEXPECTED", row, detail, self.view.ids([publish]), sure, UNSETTLED)
-        return "unexpected" if self.view.is_certain(sure, UNSETTLED) else "inconclusive"
+        doubt = self._may_have_asked(client, publish)
+        self.candidates.add("D-UNEXPECTED", row, detail, self.view.ids([publish]), doubt, UNSETTLED)
+        return "unexpected" if self.view.is_certain(doubt, UNSETTLED) else "inconclusive"
+
+    def _may_have_asked(self, client: int, publish: int) -> str | None:
+        return SUBSCRIBED_BEFORE if (client, self._topic_key(publish)) in self._presumed else None
 
     def _readings(self, publish: int, client: int) -> tuple[str | None, str | None]:
         """Which of its filters would make a client's of this, if which mistake reads it so."""
@@ -220,8 +225,9 @@ class Unexplained:
         if unseen or not events[Col.NAME][row]:
             return "inconclusive"
         self.view.invented.append(row)
-        self.candidates.add("D-UNEXPECTED", row, {"case": "invented"}, (), not early, UNSETTLED)
-        return "unexpected" if self.view.is_certain(not early, UNSETTLED) else "inconclusive"
+        doubt = PUBLISHED_BEFORE if early else None
+        self.candidates.add("D-UNEXPECTED", row, {"case": "invented"}, (), doubt, UNSETTLED)
+        return "unexpected" if self.view.is_certain(doubt, UNSETTLED) else "inconclusive"
 
     def _altered(self, row: int) -> str | None:
         """A subscriber lacks something under this topic that was published just before."""
@@ -249,8 +255,8 @@ class Unexplained:
             if short.lacking > 0 and same and mine and asked < row and time[row] - time[asked] < AT_ONCE_NS:
                 short.lacking -= 1
                 rows = [*self.view.ids([asked]), kept.column("id")[which].as_py()]
-                sure, unless = was_kept(self.view, which)
-                self.candidates.add("T-STALE", row, {"seen": events.text("payload", row)}, rows, sure, unless)
+                doubt, unless = may_not_be_kept(self.view, which)
+                self.candidates.add("T-STALE", row, {"seen": events.text("payload", row)}, rows, doubt, unless)
                 return "altered"
         return None
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pcap_tools.escaping import shorten
 
-from ..checker.findings import CANNOT_TELL
 from .safe_text import shown
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ def doubt(finding: Finding) -> str:
     """``cannot tell: datagrams were lost on the way``; nothing for a finding that is certain."""
     if finding.verdict == "fail":
         return ""
-    is_told = finding.reason not in (None, "", CANNOT_TELL)
-    return f"cannot tell: {shown(finding.reason)}" if is_told else "cannot tell"
+    return f"cannot tell: {shown(finding.reason)}" if finding.reason else "cannot tell"
 
 
 def related_frames(finding: Finding, most: int = sys.maxsize, with_own: bool = False) -> str:

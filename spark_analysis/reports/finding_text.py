@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from pcap_tools.escaping import escape_text
 
+from ..checker.reasons import duration
+
 
 class Told(Protocol):
     """What a sentence is made from: a row of ``schemas.FINDINGS``."""
@@ -32,14 +34,6 @@ def finding_text(finding: Told) -> str:
 
 def quote(text: object) -> str:
     return f'"{text}"' if text is not None else "a topic that is not told"
-
-
-def duration(nanoseconds: int) -> str:
-    if nanoseconds < 1_000_000:
-        return f"{nanoseconds / 1_000:.0f} µs"
-    return (
-        f"{nanoseconds / 1_000_000:.1f} ms" if nanoseconds < 1_000_000_000 else f"{nanoseconds / 1_000_000_000:.2f} s"
-    )
 
 
 _WHY = {

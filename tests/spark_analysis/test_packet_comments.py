@@ -21,7 +21,7 @@ def test_rule_level_sentence_and_related_frames() -> None:
         [
             finding(related=(9, 12)),
             finding(frame=8, level="note", related=(3,)),
-            finding(frame=9, verdict="inconclusive", reason="the capture cannot tell"),
+            finding(frame=9, verdict="inconclusive", reason=None),
             finding(frame=10, verdict="inconclusive", reason="the network doubles datagrams"),
             finding(frame=11, related=(12, Place("two.pcap", 12), Place("two.pcap", 3))),
             finding(frame=12, follows_from=Cause("A-LATE", "run.pcap", 9)),
