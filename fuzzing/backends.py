@@ -13,7 +13,7 @@ from fuzzing.datagrams import batch_of
 from fuzzing.outcome import CODES, Answer, Failure, Item, Outcome, full_outcome, outcome_of
 from pcap_tools.codec.message import Message
 from pcap_tools.columnar.decode.decoder import Decoder
-from pcap_tools.columnar.decode.raw_fields import RawResult, decode_fields
+from pcap_tools.columnar.decode.fields import RawResult, decode_fields
 from pcap_tools.columnar.text.json_lines import JsonLines
 from pcap_tools.dialect import Dialect
 from pcap_tools.escaping import unescape

@@ -20,12 +20,12 @@ from typing import Any
 CODEC_MODULES = [
     "pcap_tools.codec.walk",
     "pcap_tools.codec.codec",
-    "pcap_tools.codec.charsets",
+    "pcap_tools.codec.walk",
     "pcap_tools.codec.builder",
 ]
 LOADER_MODULES = [
     f"pcap_tools.dialect.{name}"
-    for name in ("load", "spec", "rules_of_shape", "layout_check", "compiler", "positions", "wording", "problems")
+    for name in ("load", "spec", "structure_check", "compiler", "positions", "wording", "problems")
 ]
 LONGEST = {"codec": 600, "loader": 4000}
 STEPS_SECONDS = 10  # for one input: more is a hang

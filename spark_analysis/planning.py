@@ -18,12 +18,10 @@ from pcap_tools.capture.damage import Corrupt, Damage
 from pcap_tools.codec.decoding import LEARN_DATAGRAMS
 from pcap_tools.codec.detect import Dialects, Evidence, Routes
 from pcap_tools.columnar.decode.learning import find_dialects
-from pcap_tools.columnar.read.feeds import is_gzip
-from pcap_tools.columnar.read.formats import read_facts
-from pcap_tools.columnar.read.reading import read_file
-from pcap_tools.columnar.read.sources import ByteSource, open_bytes, read_at
+from pcap_tools.columnar.read.frames import read_facts
+from pcap_tools.columnar.read.reading import Split, read_file
+from pcap_tools.columnar.read.sources import ByteSource, is_gzip, open_bytes, read_at
 from pcap_tools.columnar.read.splits import plan_splits, whole_split
-from pcap_tools.columnar.read.state import Split
 from pcap_tools.escaping import escape_text
 
 from .units import Unit

@@ -22,8 +22,7 @@ from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.learning import open_decoder
 from pcap_tools.columnar.decode.schema import ALL_MESSAGES, CODED
 from pcap_tools.columnar.read.datagrams import DatagramBatch
-from pcap_tools.columnar.read.reading import ROWS, read_batches
-from pcap_tools.columnar.read.state import Split
+from pcap_tools.columnar.read.reading import ROWS, Split, read_batches
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError
 

@@ -22,7 +22,7 @@ def check_output(output: Path, sources: list[str]) -> None:
 
 def put(text: str, to: Path | None) -> None:
     """``to`` gets its name only when all is written."""
-    from pcap_tools.capture.new_file import new_file
+    from pcap_tools.capture.writer import new_file
 
     if to is None:
         typer.echo(text, nl=False)

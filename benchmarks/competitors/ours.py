@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pcap_tools.columnar.decode.decoder import Decoder
-    from pcap_tools.columnar.read.feeds import Feed
+    from pcap_tools.columnar.read.sources import Feed
 
 LONG_ENOUGH = 1.0  # seconds of passes over a capture
 START_SECONDS = 3
@@ -99,10 +99,9 @@ def with_file(ready: Decoder, capture: Path) -> float:
 def without_file(ready: Decoder, capture: Path) -> float:
     """The same, without the time in which bytes were read."""
     from pcap_tools.capture.damage import log_damage, log_warning
-    from pcap_tools.columnar.read.copies_kernel import random_seed
-    from pcap_tools.columnar.read.feeds import whole_feed
+    from pcap_tools.columnar.read.copies import random_seed
     from pcap_tools.columnar.read.reading import Reading
-    from pcap_tools.columnar.read.sources import open_bytes
+    from pcap_tools.columnar.read.sources import open_bytes, whole_feed
 
     with open_bytes(str(capture)) as source:
         feed = TimedFeed(whole_feed(source))

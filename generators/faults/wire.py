@@ -15,8 +15,7 @@ from generators.faults.fits import REQUESTS, all_of, has_no_sessions, meaning_of
 from generators.faults.occasions import acknowledged_request, filled, rebuilt
 from generators.turn import Duty, Edit, Label, Sent, Turn
 from pcap_tools.codec import Codec
-from pcap_tools.codec.message import Message
-from pcap_tools.codec.wire_errors import WireError
+from pcap_tools.codec.message import Message, WireError
 from pcap_tools.dialect import Dialect
 from pcap_tools.dialect.program import Counts, Extent, Kind, Step
 from pcap_tools.errors import UsageError

@@ -27,9 +27,9 @@ from pcap_tools.capture import pcap, pcapng
 from pcap_tools.capture.damage import CaptureError, Corrupt, Damage
 from pcap_tools.capture.frame import Frame
 from pcap_tools.capture.frames import no_capture
-from pcap_tools.capture.new_file import new_file
 from pcap_tools.capture.pcapng_blocks import Blocks, Option
 from pcap_tools.capture.streams import Window, open_source, open_window
+from pcap_tools.capture.writer import new_file
 from pcap_tools.errors import UsageError
 from pcap_tools.escaping import escape_text, shorten
 

@@ -8,7 +8,9 @@ Only UDP that was sent is given: UDP quoted in an ICMP error is not a datagram, 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from pcap_tools.capture.copies import CopyFinder
 from pcap_tools.capture.damage import OnDamage, OnWarning, log_warning
@@ -19,7 +21,6 @@ from pcap_tools.capture.ip import UDP, Packet, address_text, read_packet, skip_e
 from pcap_tools.capture.link import Link, LinkTypes
 from pcap_tools.capture.reassembly import Reassembler
 from pcap_tools.capture.streams import Source
-from pcap_tools.capture.udp import read_udp
 
 # A reassembled payload may itself be a fragment; nobody sends that, but it must end.
 _MAX_NESTING = 4
@@ -99,3 +100,33 @@ def _reassemble(
         packet = packet._replace(data=whole.data, start=0, end=len(whole.data), fragment=None)
         packet = skip_extensions(packet)
     return None, frames
+
+
+_HEADER = struct.Struct(">HHH")
+_HEADER_SIZE = 8
+
+
+class Udp(NamedTuple):
+    """Ports and payload; `length` is the payload's as the header says, which may be more than there is."""
+
+    sport: int
+    dport: int
+    length: int
+    payload: bytes
+
+
+def read_udp(packet: Packet) -> Udp | None:
+    """The UDP datagram of a packet; None if the header is not all there or gives a length below its own."""
+    start = packet.start
+    data = packet.data
+    end = min(packet.end, len(data))
+    if end - start < _HEADER_SIZE:
+        return None
+    sport, dport, length = _HEADER.unpack_from(data, start)
+    if length == 0 and len(packet.src) == 16:
+        # RFC 2675: the length of a jumbogram is in the IP header.
+        length = packet.end - start
+    if length < _HEADER_SIZE:
+        return None
+    payload = data[start + _HEADER_SIZE : min(start + length, end)]
+    return Udp(sport, dport, length - _HEADER_SIZE, payload)

@@ -6,8 +6,8 @@
     >>> answer_key(dialect, Codec(dialect).decode(publish), publish)
     7
 
-Plain and slow: this is the definition, against which the columns of ``pcap_tools.columnar.decode.ties`` are tested.
-Whatever has an error has none of the three.
+Plain and slow: this is the definition, against which the columns of ``pcap_tools.columnar.decode.rule_columns`` are
+tested. Whatever has an error has none of the three.
 """
 
 from __future__ import annotations

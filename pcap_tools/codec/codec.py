@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pcap_tools.codec import builder
-from pcap_tools.codec.message import Message
+from pcap_tools.codec.message import Message, WireError
 from pcap_tools.codec.walk import Walk
-from pcap_tools.codec.wire_errors import WireError
 from pcap_tools.dialect.program import Dialect, Extent, Form, Kind, Layout, Value
 from pcap_tools.errors import UsageError
 

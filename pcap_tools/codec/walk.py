@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pcap_tools.codec.charsets import first_bad_byte
-from pcap_tools.codec.wire_errors import WireError
+from pcap_tools.codec.message import WireError
 from pcap_tools.dialect.program import Charset, Counts, Extent, Kind, Layout, Prefix, Step, Value
 
 
@@ -231,3 +230,34 @@ def _digits(raw: bytes, zero: int, error: WireError, offset: int) -> int:
             raise _Stop(error, offset)
         number = number * 10 + byte - zero
     return number
+
+
+def first_bad_byte(text: bytes, charset: Charset) -> int:
+    """Index of the first byte that does not belong, or -1."""
+    if charset is Charset.ANY or text.isascii():
+        return -1
+    if charset is Charset.UTF8:
+        return _first_bad_utf8(text)
+    if charset is Charset.JAVA:
+        return _first_bad_java(text)
+    return next(index for index, byte in enumerate(text) if byte > 127)
+
+
+def _first_bad_utf8(text: bytes) -> int:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start
+    return -1
+
+
+def _first_bad_java(text: bytes) -> int:
+    at = 0
+    while at < len(text):
+        byte = text[at]
+        more = 0 if byte < 0x80 else 1 if 0xC0 <= byte < 0xE0 else 2 if 0xE0 <= byte < 0xF0 else -1
+        tail = text[at + 1 : at + 1 + more]
+        if more < 0 or len(tail) < more or any(follower & 0xC0 != 0x80 for follower in tail):
+            return at
+        at += 1 + more
+    return -1

@@ -5,15 +5,14 @@ Later processes load them in a fraction of a second. Importing a kernel's module
 
 from __future__ import annotations
 
-from pcap_tools.columnar.decode import decoder, fields_kernel, ties_kernel
-from pcap_tools.columnar.read import skim_kernel
+from pcap_tools.columnar.decode import decoder, fields, rule_columns
 from pcap_tools.columnar.read.reading import warm_frames
 from pcap_tools.topic_match import match_kernel
 
 
 def warm() -> None:
     """Those that read captures, decode (also for `decode --format jsonl` and `ingest`) and match topics."""
-    _ = decoder, fields_kernel, skim_kernel, ties_kernel, match_kernel
+    _ = decoder, fields, rule_columns, match_kernel
     warm_frames()
 
 

@@ -23,7 +23,7 @@ NUMERIC = ("uint", "int", "digits")
 
 
 def compile_dialect(spec: DialectSpec) -> Dialect:
-    """The tables of a spec that ``check_shape`` found sound."""
+    """The tables of a spec that ``check_structure`` found sound."""
     return Dialect(spec, tuple(_form(spec, name, form) for name, form in forms_of(spec).items()))
 
 

@@ -19,8 +19,8 @@ from .compiler import compile_dialect
 from .positions import Path, key_lines
 from .problems import DialectError, Findings, Problem, suggestion
 from .program import Dialect
-from .rules_of_shape import check_shape
 from .spec import DialectSpec
+from .structure_check import check_structure
 from .wording import problems_of
 
 MAX_FILE_BYTES = 1 << 20
@@ -75,7 +75,7 @@ def parse_dialect(text: str, source: str = "<text>") -> Dialect:
     except ValidationError as error:
         raise DialectError(source, problems_of(error, table), lines) from error
     findings = Findings()
-    check_shape(spec, findings)
+    check_structure(spec, findings)
     if findings.problems:
         raise DialectError(source, findings.problems, lines)
     return compile_dialect(spec)

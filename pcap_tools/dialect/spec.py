@@ -1,7 +1,7 @@
 """The shape of a dialect file: which keys there are, and what each may hold.
 
 A closed set of field kinds and no expression language, so that every backend can say all of it. Checks that need
-only one table stand here; those that look across tables stand in ``rules_of_shape``. Guide: docs/dialects.md; the
+only one table stand here; those that look across tables stand in ``structure_check``. Guide: docs/dialects.md; the
 string below a key is its line in docs/reference/dialect-format.md.
 """
 

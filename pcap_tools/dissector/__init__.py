@@ -6,7 +6,6 @@
 'ts.dialects = {'
 """
 
-from .tables import lua_tables
-from .writer import dissector_text, write_dissector
+from .writer import dissector_text, lua_tables, write_dissector
 
 __all__ = ["dissector_text", "lua_tables", "write_dissector"]

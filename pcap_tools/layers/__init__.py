@@ -28,8 +28,7 @@ say what is wrong with the datagram as it stands. ``reading()`` is the codec's w
 no field took are a ``Raw`` layer.
 """
 
-from pcap_tools.layers.classes import DialectLayers
-from pcap_tools.layers.loading import load_layer, unload_layer
+from pcap_tools.layers.classes import DialectLayers, load_layer, unload_layer
 from pcap_tools.layers.packet import DialectPacket, NulPadding
 
 __all__ = ["DialectLayers", "DialectPacket", "NulPadding", "load_layer", "unload_layer"]

@@ -5,19 +5,144 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from scapy.fields import StrField
 from scapy.layers.inet import UDP
-from scapy.packet import NoPayload, Packet
+from scapy.packet import NoPayload, Packet, Padding
 
 from pcap_tools.codec import Codec
-from pcap_tools.codec.message import Message
-from pcap_tools.codec.wire_errors import WireError
+from pcap_tools.codec.message import Message, WireError
 from pcap_tools.dialect.problems import suggestion
-from pcap_tools.dialect.program import Layout
+from pcap_tools.dialect.program import Counts, Dialect, Form, Kind, Layout, Step, Value
 from pcap_tools.errors import UsageError
-from pcap_tools.layers.answering import acknowledges
+from pcap_tools.escaping import escape, escape_text, shorten
 from pcap_tools.layers.building import Choice, choose, is_absent, to_message
-from pcap_tools.layers.nul_padding import AlsoKnownAs, NulPadding
-from pcap_tools.layers.summary import summarize
+
+
+class AlsoKnownAs:
+    """Found by ``packet[X]`` and ``X in packet`` under one of its base classes, too."""
+
+    __slots__ = ()
+    known_as: ClassVar[type[Packet] | None] = None
+
+    def _own(self, cls: Any) -> Any:
+        known = self.known_as
+        return type(self) if known is not None and cls in (known, known.__name__) else cls
+
+    def haslayer(self, cls: Any, _subclass: bool | None = None) -> int:
+        return super().haslayer(self._own(cls), _subclass)  # type: ignore[misc, no-any-return]
+
+    def getlayer(self, cls: Any, *args: Any, **filters: Any) -> Any:
+        return super().getlayer(self._own(cls), *args, **filters)  # type: ignore[misc]
+
+
+class _CountedField(StrField):
+    def i2repr(self, pkt: Packet | None, x: Any) -> str:
+        return f"<{len(x)} NULs>" if isinstance(x, bytes) and not x.strip(b"\0") else super().i2repr(pkt, x)
+
+
+class NulPadding(AlsoKnownAs, Padding):
+    """The NULs that a sender put after its message; ``packet[Padding]`` finds it too."""
+
+    name = "Padding"
+    known_as = Padding
+    show_summary = False  # the message's own summary counts them
+    fields_desc: ClassVar[Any] = [_CountedField("load", b"")]
+
+    def self_build(self) -> bytes:
+        return Packet.self_build(self)
+
+    def build_padding(self) -> bytes:
+        return self.payload.build_padding()
+
+
+def acknowledges(dialect: Dialect, reply: tuple[Message, bytes], request: tuple[Message, bytes]) -> bool:
+    """Each side is a message and its datagram."""
+    answer, asked = reply[0], request[0]
+    return any(
+        _matches(dialect, variant.acks_by, reply, request)
+        for variant in dialect.spec.messages.get(answer.message or "", [])
+        if "any" in variant.acks or asked.message in variant.acks
+    )
+
+
+def _matches(dialect: Dialect, by: str, reply: tuple[Message, bytes], request: tuple[Message, bytes]) -> bool:
+    (answer, answer_bytes), (asked, asked_bytes) = reply, request
+    if by == "order":
+        return True
+    form = dialect.form(answer.form)
+    if by == "echo":
+        return _echo(answer, answer_bytes, form) == _echo(answer, asked_bytes, form)
+    if by == "copy":
+        copied = asked_bytes[: len(asked_bytes) - asked.padding]
+        return bool(copied) and copied in answer_bytes
+    return by in answer.fields and answer.fields[by] == asked.fields.get(by)
+
+
+def _echo(answer: Message, datagram: bytes, form: Form | None) -> bytes:
+    """A datagram without what makes ``answer`` an ACK, and without padding."""
+    blanked = bytearray(datagram)
+    for step in answer.layout.steps if answer.layout else ():
+        if step.guard is not None and step.name in answer.ranges:
+            start, end = answer.ranges[step.name]
+            for at, mask in enumerate(_mask(step, end - start), start):
+                if at < len(blanked):
+                    blanked[at] &= ~mask & 0xFF
+    return bytes(blanked).rstrip(b"\0") if form and form.nul_padding else bytes(blanked)
+
+
+def _mask(step: Step, size: int) -> bytes:
+    if step.kind is Kind.BITS:
+        return ((1 << step.bits) - 1 << step.shift).to_bytes(size, "big")
+    return b"\xff" * size
+
+
+WIDTH = 40  # of one value
+
+
+def summarize(title: str, name: str | None, message: Message) -> str:
+    r"""``colon PUBLISH home/fan "ON" retained``, with what is wrong in brackets.
+
+    ``name`` is the message that was meant; only a datagram that says the same has anything to tell.
+    """
+    parts = [title]
+    if message.message == name and message.layout is not None:
+        parts += _columns(message) or _fields(message)
+    if message.padding:
+        parts.append(f"+{message.padding} NULs")
+    if message.error is not None:
+        parts.append(f"[{message.error} at {message.error_offset}]")
+    return " ".join(parts)
+
+
+def _columns(message: Message) -> list[str]:
+    parts = [_text(column) for column in (message.topic, message.filter) if column is not None]
+    if message.payload is not None:
+        parts.append(f'"{_text(message.payload)}"')
+    return [*parts, "retained"] if parts and message.retain else parts
+
+
+def _fields(message: Message) -> list[str]:
+    steps = message.layout.steps if message.layout else ()
+    return [
+        f"{step.name}={_value(step, message.fields[step.name])}"
+        for step in steps
+        if step.name in message.fields and _is_telling(step)
+    ]
+
+
+def _is_telling(step: Step) -> bool:
+    return step.guard is None and step.kind is not Kind.MAGIC and step.counts is Counts.NOTHING
+
+
+def _value(step: Step, value: Value) -> str:
+    if isinstance(value, bytes):
+        return f'"{_text(value)}"'
+    return escape_text(step.name_of(value) or str(value))
+
+
+def _text(data: bytes) -> str:
+    return shorten(escape(data[: WIDTH * 4]), WIDTH)
+
 
 if TYPE_CHECKING:
     from pcap_tools.layers.classes import DialectLayers
@@ -230,7 +355,7 @@ class DialectPacket(AlsoKnownAs, Packet):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as bytes and the name of the dialect, since the class is no module's."""
-        from pcap_tools.layers.loading import restore
+        from pcap_tools.layers.classes import restore
 
         state = super().__reduce__()[2]
         if isinstance(state, dict):

@@ -13,7 +13,7 @@ import pytest
 from pcap_tools import TopicsharkError
 from pcap_tools.dialect import builtin_names, load_dialect
 from pcap_tools.dissector import dissector_text, lua_tables
-from pcap_tools.dissector.tables import quoted
+from pcap_tools.dissector.writer import quoted
 from tests.dissector.tshark import DISSECTOR, ROOT
 
 

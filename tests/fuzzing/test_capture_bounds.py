@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from pcap_tools.columnar.read.index import Index, _save, build_index, find_index
+from pcap_tools.columnar.read.fragments import FrameNote
 from pcap_tools.columnar.read.reading import Reading
-from pcap_tools.columnar.read.slow_path import FrameNote
 from pcap_tools.columnar.read.sources import open_bytes
+from pcap_tools.columnar.read.splits import Index, _save, build_index, find_index
 from tests.conftest import REPO
 from tests.fuzzing.broken_files import BROKEN, FRAMES, PCAP, REST, TALK
 from tests.pcap_tools.capture import packets as p

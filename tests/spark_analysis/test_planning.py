@@ -62,7 +62,7 @@ def test_a_plan_in_full_tells_all_of_a_small_capture(capture: Path, zipped: Path
 
 
 def test_only_a_plan_that_is_to_be_kept_leaves_an_index(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pcap_tools.columnar.read.index._SMALL", 0)  # it is not worth it otherwise
+    monkeypatch.setattr("pcap_tools.columnar.read.splits._SMALL", 0)  # it is not worth it otherwise
     before = set(capture.parent.iterdir())
     plan = plan_capture(str(capture), ALL, SMALL)
     assert len(plan.units) > 3

@@ -9,7 +9,7 @@ import pytest
 from generators import faults as _catalogue  # noqa: F401 - enters the faults in the catalogue
 from generators.fault import CATALOGUE
 from pcap_tools import load_dialect
-from pcap_tools.codec.wire_errors import WireError
+from pcap_tools.codec.message import WireError
 from pcap_tools.dialect import builtin_names, parse_dialect
 from pcap_tools.dialect.load import builtin_text
 from spark_analysis.checker.policy import Policy

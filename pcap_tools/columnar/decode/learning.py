@@ -31,8 +31,8 @@ from pcap_tools.codec.detect import (
     layout_bits,
 )
 from pcap_tools.columnar.decode.decoder import Decoder
-from pcap_tools.columnar.read.buffers import PADDING
 from pcap_tools.columnar.read.datagrams import DatagramBatch
+from pcap_tools.columnar.read.sources import PADDING
 from pcap_tools.dialect import Dialect
 
 _INVALID = -1

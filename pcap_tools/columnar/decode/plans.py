@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
-from pcap_tools.columnar.decode.marks import ABSENT, number_mark, tail_mark, text_mark
+from pcap_tools.columnar.decode.text_refs import ABSENT, number_mark, tail_mark, text_mark
 from pcap_tools.dialect.program import Charset, Counts, Extent, Form, Kind, Layout, Step, Value
 
 HEAD = 16

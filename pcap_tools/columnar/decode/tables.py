@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pcap_tools.columnar.decode.dispatch import pick_by_byte
+from pcap_tools.codec.dispatch import pick_by_byte
 from pcap_tools.columnar.decode.plans import PlanColumn, plan_of
 from pcap_tools.dialect.program import Charset, Counts, Dialect, Extent, Form, Kind, Layout, Prefix, Step, as_int64
 from pcap_tools.errors import UsageError

@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
-from pcap_tools.codec.wire_errors import WireError
+from pcap_tools.codec.message import WireError
 from pcap_tools.columnar.decode.tables import PREFIX_ASCII, PREFIX_LITTLE, PREFIX_SIGNED, Flag, Op, StepColumn
 from pcap_tools.columnar.decode.text_kernel import first_bad_byte
 from pcap_tools.dialect.program import Counts

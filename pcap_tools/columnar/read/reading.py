@@ -15,6 +15,7 @@ import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -23,17 +24,79 @@ from numpy.typing import NDArray
 from pcap_tools.capture.damage import CaptureError, Corrupt, Damage, OnDamage, OnWarning, log_damage, log_warning
 from pcap_tools.capture.streams import Source, open_source
 from pcap_tools.columnar.read.addresses import AddressTable
-from pcap_tools.columnar.read.buffers import Buffer
-from pcap_tools.columnar.read.copies_kernel import CopyTable, random_seed
+from pcap_tools.columnar.read.copies import CopyTable, random_seed
 from pcap_tools.columnar.read.datagrams import DatagramBatch, empty_batch
-from pcap_tools.columnar.read.feeds import Feed, RangeFeed, StreamFeed, whole_feed
-from pcap_tools.columnar.read.formats import Facts, Usual, Walker, first_record, head_size, read_facts, walker
-from pcap_tools.columnar.read.frames_kernel import ASK, FRAME_COLUMNS, NEED
-from pcap_tools.columnar.read.packets_kernel import X_COLUMNS, read_packets
-from pcap_tools.columnar.read.slow_path import SlowPath
-from pcap_tools.columnar.read.sources import LocalFile, is_remote, open_bytes, read_at
-from pcap_tools.columnar.read.state import Split, State
-from pcap_tools.columnar.read.usual_kernel import read_usual
+from pcap_tools.columnar.read.fragments import FrameNote, SlowPath
+from pcap_tools.columnar.read.frames import (
+    ASK,
+    FRAME_COLUMNS,
+    NEED,
+    Facts,
+    Usual,
+    Walker,
+    first_record,
+    head_size,
+    read_facts,
+    walker,
+)
+from pcap_tools.columnar.read.packets import X_COLUMNS, read_packets, read_usual
+from pcap_tools.columnar.read.sources import (
+    Buffer,
+    Feed,
+    LocalFile,
+    RangeFeed,
+    StreamFeed,
+    is_remote,
+    open_bytes,
+    read_at,
+    whole_feed,
+)
+
+
+@dataclass(frozen=True)
+class State:
+    """A border between two records, and what a reader that comes from the file's begin remembers there.
+
+    offset  of the next record
+    frames  the number of the last frame before it
+    groups  the datagrams of the last millisecond, which may have copies yet
+    notes   the frames of fragments that wait for others
+    """
+
+    offset: int
+    frames: int
+    facts: Facts
+    groups: NDArray[np.int64] | None = None
+    notes: list[FrameNote] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A part of a capture that can be read by itself; small, and made to be pickled.
+
+    end      offset of the first record that is not part of it
+    version  of the source, which must not change in between
+    seed     of the hashes in `state.groups`
+    state    None if the file can only be read as a whole (gzip)
+    """
+
+    source: str
+    ordinal: int
+    end: int
+    version: str
+    seed: tuple[int, int]
+    state: State | None
+
+    @property
+    def begin(self) -> int:
+        """Offset of its first record."""
+        return 0 if self.state is None else self.state.offset
+
+    @property
+    def first_frame(self) -> int:
+        """The number of its first frame."""
+        return 1 if self.state is None else self.state.frames + 1
+
 
 ROWS = 65536
 CHUNK = 4 << 20

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pcap_tools.columnar.decode.decode_kernel import OTHER, Results
 from pcap_tools.columnar.decode.decoder import Decoder
-from pcap_tools.columnar.decode.fields_kernel import walk_fields
+from pcap_tools.columnar.decode.fields import walk_fields
 from pcap_tools.columnar.decode.schema import COLUMNS
 from pcap_tools.columnar.decode.text_columns import TextWriter
 from pcap_tools.columnar.read.datagrams import DatagramBatch

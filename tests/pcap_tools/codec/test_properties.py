@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from pcap_tools.codec.message import Message
+from pcap_tools.codec.message import Message, WireError
 from pcap_tools.codec.walk import Walk
-from pcap_tools.codec.wire_errors import WireError
 from pcap_tools.dialect.program import Counts, Dialect, Form, Kind, Step
 from pcap_tools.errors import UsageError
 

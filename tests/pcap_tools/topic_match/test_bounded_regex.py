@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pcap_tools.dialect.spec import TopicsSpec
-from pcap_tools.topic_match import bounded_regex, expressions
+from pcap_tools.topic_match import bounded_regex, readings
 from pcap_tools.topic_match.bounded_regex import fullmatch
 
 
@@ -171,5 +171,5 @@ def test_filters_never_reach_re(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("compile", "match", "fullmatch", "search"):
         monkeypatch.delattr(re, name)
     spec = TopicsSpec(separator="/", wildcards={"*": "any-run"})
-    assert expressions.takes_raw(b"aab", b"(a+)+b", spec) is True
-    assert expressions.takes_filter(b"aab/x", b"(a+)+b/*", spec, expressions.as_regex) is True
+    assert readings.takes_raw(b"aab", b"(a+)+b", spec) is True
+    assert readings.takes_filter(b"aab/x", b"(a+)+b/*", spec, readings.as_regex) is True

@@ -13,7 +13,7 @@ from pcap_tools.codec import Codec
 from pcap_tools.codec.decoding import Row
 from pcap_tools.codec.message import Message
 from pcap_tools.columnar.decode.decoder import Decoder
-from pcap_tools.columnar.decode.raw_fields import RawField, RawResult, decode_fields
+from pcap_tools.columnar.decode.fields import RawField, RawResult, decode_fields
 from pcap_tools.dialect import Dialect, builtin_names
 from tests.pcap_tools.codec.strategies import codec_of
 from tests.pcap_tools.columnar.batches import batch_of, datagrams_for, datagrams_of

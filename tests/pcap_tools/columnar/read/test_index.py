@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pcap_tools.columnar.read import index as module
-from pcap_tools.columnar.read.index import Index, find_index
+from pcap_tools.columnar.read import splits as module
 from pcap_tools.columnar.read.sources import open_bytes
+from pcap_tools.columnar.read.splits import Index, find_index
 from tests.pcap_tools.capture import packets as p
 from tests.pcap_tools.columnar.captures import files
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pcap_tools.capture.copies import WINDOW_NS
 from pcap_tools.columnar.read.addresses import ADDRESSES, FAMILY, HIGH, LOW
 from pcap_tools.columnar.read.datagrams import DatagramBatch
-from pcap_tools.columnar.read.frames_kernel import BYTES, TABLE
-from pcap_tools.columnar.read.packets_kernel import NARROW, WIDE, X_IDENT, X_PACKET_TYPE, X_PLACE
+from pcap_tools.columnar.read.frames import BYTES, TABLE
+from pcap_tools.columnar.read.packets import NARROW, WIDE, X_IDENT, X_PACKET_TYPE, X_PLACE
 from pcap_tools.kernels.jit import i64, inlined, kernel, u64
 from pcap_tools.kernels.words import load64
 

@@ -11,43 +11,36 @@ from typing import Any
 
 from numba import types
 
+from pcap_tools.capture.frame import MAX_CAPTURED
 from pcap_tools.capture.ip import UDP
 from pcap_tools.capture.link import IPV4, IPV6
 from pcap_tools.columnar.read.addresses import ADDRESSES, COUNT, SLOTS, address_id
 from pcap_tools.columnar.read.datagrams import NO_IDENT
-from pcap_tools.columnar.read.frames_kernel import (
+from pcap_tools.columnar.read.frames import (
     BYTES,
     CAPTURED,
+    COOKED1,
+    COOKED2,
+    ETHERNET,
     IF_LINK,
+    NULL,
     NUMBER,
     ORIGINAL,
     PACKET_TYPE,
     PLACE,
     POSITION,
+    RAW,
+    RAW_IPV6,
     SLOT,
     TABLE,
     TIME,
+    UNKNOWN,
+    u32,
 )
-from pcap_tools.columnar.read.frames_kernel import u16 as _u16
-from pcap_tools.columnar.read.frames_kernel import u32 as _u32
+from pcap_tools.columnar.read.frames import u16 as _u16
+from pcap_tools.columnar.read.frames import u32 as _u32
 from pcap_tools.kernels.jit import i64, inlined, kernel, u64
 from pcap_tools.kernels.words import item, load64, put, swapped
-
-# Link layers by the way they are read; UNKNOWN is left to Python, which warns and makes it SILENT.
-NULL, ETHERNET, RAW, LOOP, COOKED1, RAW_IPV6, COOKED2 = range(7)
-UNKNOWN, SILENT = -1, -2
-LINKS = {
-    0: NULL,
-    1: ETHERNET,
-    12: RAW,
-    14: RAW,
-    101: RAW,
-    108: LOOP,
-    113: COOKED1,
-    228: RAW,
-    229: RAW_IPV6,
-    276: COOKED2,
-}
 
 # Kinds of rows; GONE is a row to take away.
 PLAIN, SLOW, FRAGMENT, GONE = range(4)
@@ -56,7 +49,6 @@ PLAIN, SLOW, FRAGMENT, GONE = range(4)
 # protocol, offset and the flag "more" of a fragment.
 X_IDENT, X_PLACE, X_PACKET_TYPE, X_INDEX, X_PART = range(5)
 X_COLUMNS = 5
-NO_PACKET_TYPE = -1
 
 WIDE = types.Array(types.int64, 1, "C")
 NARROW = types.Array(types.int32, 1, "C")
@@ -315,3 +307,84 @@ def read_packets(
         put(kinds, row, kind)
         row += 1
     return row, special
+
+
+_RECORD, _UDP_HEADER = 16, 8
+_LOW = u64(0xFFFFFFFF)
+
+
+@inlined
+def _two_words(buffer: Any, at: int, big: bool) -> tuple[int, int]:
+    word = load64(buffer, at)
+    if big:
+        word = swapped(word)
+        return i64(word >> u64(32)), i64(word & _LOW)
+    return i64(word & _LOW), i64(word >> u64(32))
+
+
+@kernel(
+    BYTES, types.int64, types.int64, types.int64, types.int64, types.boolean, types.int64, types.int64,
+    ADDRESSES, SLOTS, COUNT, types.int64, types.int64,
+    WIDE, WIDE, WIDE, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, KINDS,
+)  # fmt: skip
+def read_usual(
+    buffer: Any, at: int, have: int, limit: int, before: int, big: bool, scale: int, link: int,
+    known: Any, slots: Any, count: Any, row: int, rows: int,
+    number: Any, time: Any, start: Any, size: Any, length: Any, src: Any, dst: Any, sport: Any, dport: Any,
+    ip_id: Any, kinds: Any,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Rows from `row` to `rows`, of records that begin before `limit`, while they are of the usual kind.
+
+    The next free row, where it stopped, and the number of the last frame.
+    """
+    while row < rows and at < limit and at + _RECORD <= have:
+        captured, original = _two_words(buffer, at + 8, big)
+        place = at + _RECORD
+        if captured == 0 or captured > MAX_CAPTURED or place + captured > have:
+            break
+        kind, begin, _, ident, _, family, offset, source, target, there, told = one_packet(
+            buffer, place, captured, link, original
+        )
+        if kind == PLAIN:
+            seconds, fraction = _two_words(buffer, at, big)
+            first, second = two_addresses(buffer, place + offset, family, known, slots, count)
+            put(number, row, before + 1)
+            put(time, row, seconds * 1_000_000_000 + fraction * scale)
+            put(start, row, place + begin + _UDP_HEADER)
+            put(size, row, there)
+            put(length, row, told)
+            put(src, row, first)
+            put(dst, row, second)
+            put(sport, row, source)
+            put(dport, row, target)
+            put(ip_id, row, ident)
+            put(kinds, row, PLAIN)
+            row += 1
+        elif kind != GONE:
+            break
+        before += 1
+        at = place + captured
+    return row, at, before
+
+
+RECORD = 16
+
+
+@kernel(BYTES, types.int64, types.int64, types.int64, types.int64, types.boolean, types.int64)
+def skim(buffer: Any, at: int, have: int, limit: int, number: int, big: bool, link: int) -> tuple[int, int]:
+    """Where the first record begins that must be read, or is not there, or not before `limit`; the number before it.
+
+    What must be read is decided by the pieces of `read_packets` itself. `link` is one that it knows.
+    """
+    while at < limit and at + RECORD <= have:
+        captured = u32(buffer, at + 8, big)
+        if captured == 0 or captured > MAX_CAPTURED or at + RECORD + captured > have:
+            break
+        frame = at + RECORD
+        if ordinary(buffer, frame, captured, link) < 0:
+            kind = any_packet(buffer, frame, captured, link, u32(buffer, at + 12, big))[0]
+            if kind in (SLOW, FRAGMENT):
+                break
+        at += RECORD + captured
+        number += 1
+    return at, number
