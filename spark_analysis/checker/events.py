@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..packing import together
 from .kernels.hashing import hash_of, hashes, mix
 from .kernels.searching import places_of
 from .policy import Policy
@@ -144,6 +145,29 @@ class Events:
     def client(self, row: int) -> str:
         """The end that is not the broker."""
         return self.source(row) if self[Col.SIDE][row] == TO_BROKER else self.target(row)
+
+
+_KEPT_TEXTS = ("src", "sport", "dst", "dport", "message", "topic", "filter")
+
+
+def kept_rows(events: Events, rows: Integers) -> pa.Table:
+    """Rows of events, to be read by `read_kept`: all columns of integers, and texts but for payloads."""
+    numbers = {column.name: pa.array(events[column][rows]) for column in Col}
+    texts = events.table.select(_KEPT_TEXTS).take(pa.array(rows))
+    return pa.table({**numbers, **{name: texts.column(name) for name in _KEPT_TEXTS}})
+
+
+def read_kept(kept: pa.Table, policy: Policy, captures: Sequence[str]) -> Events:
+    """Events that `kept_rows` made a table of."""
+    columns = {column: kept.column(column.name).to_numpy() for column in Col}
+    return Events(policy, columns, kept.select(_KEPT_TEXTS).combine_chunks(), tuple(captures))
+
+
+def in_front(kept: Events, events: Events) -> Events:
+    """Events with those in front that came before."""
+    columns = {column: np.concatenate([kept[column], events[column]]) for column in Col}
+    table = together([one.table.select(_KEPT_TEXTS) for one in (kept, events)])
+    return Events(events.policy, columns, table, events.captures)
 
 
 def endpoint_text(host: str, port: int) -> str:

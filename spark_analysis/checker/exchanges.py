@@ -16,14 +16,15 @@ from .events import NOTHING, TO_BROKER, Col, Events
 from .kernels import pairing
 from .kernels.grouping import order_by_key
 from .kernels.hashing import mix
-from .kernels.pairing import PAIRED, REPLY, REQUEST, pair
+from .kernels.pairing import DONE, OPEN, PAIRED, REPLY, REQUEST, is_remembered, pair, remember, sort_out
 from .kernels.searching import places_of
 from .policy import ACK, PUBLISH, Policy
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-UNKNOWN = -1
-
+# What is known of rows that may still change, as `kernels.pairing` has it; rows are places among those kept.
+KEPT = ("turn", "usual", "latest", "group", "kind", "last", "sends", "ack", "acks", "quality")
+_PLACES = ("latest", "group", "last", "ack")
 
 FORWARDS = pa.schema([(name, pa.int64()) for name in ("cause", "forward", "time")] + [("is_first", pa.bool_())])
 
@@ -102,8 +103,43 @@ class Exchanges:
         return np.flatnonzero((self.role == role) & np.isin(self.kind, kinds))
 
 
-def exchange(events: Events, forwards: Forwards, asking: int) -> Exchanges:
-    """Pair what the asking side sent with what the other side answered."""
+@dataclass
+class Pairing:
+    """One direction, and what it takes to go on with it when more has come."""
+
+    exchanges: Exchanges
+    _rows: Integers
+    _table: Integers
+    _order: Integers
+    _slots: Integers
+    _results: dict[str, Integers]
+    _requests_keyed: bool
+    _resend_ns: int
+
+    def sort_out(self, now: int) -> tuple[Integers, Integers, pa.Table]:
+        """If more is to come from this time on: first sends that nothing changes any more; events that may change, or
+        change others; and what is known of these: columns ``KEPT``, and ``remembered``."""
+        group, last, ack = (self._results[name] for name in ("group", "last", "ack"))
+        state = np.empty(len(self._rows), np.int64)
+        sort_out(self._order, self._table, now, self._requests_keyed, self._resend_ns, group, last, ack, state)
+        chosen, is_open = np.flatnonzero(state != DONE), state == OPEN
+        place = np.full(len(self._rows) + 1, -1, np.int64)
+        place[chosen] = np.where(is_open[chosen], np.arange(len(chosen)), -1)
+        columns = {name: values[chosen] for name, values in self._results.items()}
+        columns |= {name: place[columns[name]] for name in _PLACES}
+        requests = np.flatnonzero(self._table[pairing.ROLE][chosen] == REQUEST)
+        remembered = np.zeros(len(requests), np.bool_)
+        is_remembered(chosen[requests], self._table, self._slots, remembered)
+        columns["remembered"] = np.zeros(len(chosen), np.bool_)
+        columns["remembered"][requests] = remembered
+        firsts = self.exchanges.firsts()
+        places = np.searchsorted(self._rows, firsts)
+        return firsts[~is_open[places]], self._rows[chosen], pa.table(columns)
+
+
+def exchange(events: Events, forwards: Forwards, asking: int, kept: pa.Table | None = None) -> Pairing:
+    """Pair what the asking side sent with what the other side answered. The first events may be those that an earlier
+    call has kept, in front of what has come since; what that call knew of them is ``kept``."""
     policy, side, message = events.policy, events[Col.SIDE], events[Col.MESSAGE]
     may_be_answered = np.append(policy.answers.any(axis=0), False)[message]
     is_ack = np.append(policy.meaning == ACK, False)[message]
@@ -119,10 +155,23 @@ def exchange(events: Events, forwards: Forwards, asking: int) -> Exchanges:
     role[(side == 1 - asking) & is_ack] = REPLY
     rows = np.flatnonzero(role >= 0)
     anchors = _anchors(events, forwards) if asking == TO_BROKER else None
-    found = _pair(events, rows, role, owed, anchors, forwards)
-    send_of = _send_of(found[0], role, rows, len(events))
-    group, kind, last, sends, ack, acks, quality = found
-    return Exchanges(asking, role, group, kind, last, sends, ack, acks, quality, owed, send_of)
+    keyed = bool(policy.is_keyed[policy.meaning == ACK].any()) and _keys_tell_requests_apart(policy)
+    table = _paired(events, rows, role, owed, anchors, forwards, keyed)
+    order = order_by_key(table[pairing.TALK])
+    known = len(kept) if kept is not None else 0
+    results = {name: np.full(len(rows), -1, np.int64) for name in KEPT}
+    slots = np.full(1 << (2 * len(rows)).bit_length(), -1, np.int64)
+    if kept is not None:
+        for name, values in results.items():
+            values[:known] = kept.column(name).to_numpy()
+        remember(np.flatnonzero(kept.column("remembered").to_numpy(zero_copy_only=False)), table, slots)
+    again = anchors is not None or policy.has_sessions  # plain brokers do not send again
+    how = policy.answers, policy.is_keyed, keyed, policy.resend_ns, policy.has_resends, again
+    pair(order, table, known, *how, slots, *results.values())
+    spread = {name: _spread(results[name], rows, len(events), name in _PLACES) for name in KEPT[3:]}
+    send_of = _send_of(spread["group"], role, rows, len(events))
+    found = Exchanges(asking, role, **spread, owed=owed, send_of=send_of)
+    return Pairing(found, rows, table, order, slots, results, keyed, policy.resend_ns)
 
 
 def asks_for_ack(events: Events) -> Flags:
@@ -147,11 +196,16 @@ def _anchors(events: Events, forwards: Forwards) -> Integers:
     return out
 
 
-def _pair(
-    events: Events, rows: Integers, role: Integers, owed: Flags, anchors: Integers | None, forwards: Forwards
-) -> tuple[Integers, ...]:
-    policy = events.policy
-    keyed = bool(policy.is_keyed[policy.meaning == ACK].any()) and _keys_tell_requests_apart(policy)
+def _paired(
+    events: Events,
+    rows: Integers,
+    role: Integers,
+    owed: Flags,
+    anchors: Integers | None,
+    forwards: Forwards,
+    keyed: bool,
+) -> Integers:
+    """What the kernel pairs."""
     table = np.empty((PAIRED, len(rows)), np.int64)
     table[pairing.TALK] = mix(events[Col.BROKER][rows], events[Col.CLIENT][rows])
     for column, source in _SAME.items():
@@ -163,37 +217,8 @@ def _pair(
     place[rows] = np.arange(len(rows))
     table[pairing.ANCHOR] = -1 if anchors is None else place[anchors[rows]]
     forwarded = forwarded_rows(events, forwards)
-    table[pairing.FORWARDED] = forwarded[rows] & (anchors is not None and policy.ack_place[PUBLISH] > 0)
-    order = order_by_key(table[pairing.TALK])
-    results = [np.full(len(rows), -1, np.int64) for _ in range(7)]
-    again = anchors is not None or policy.has_sessions  # plain brokers do not send again
-    how = table, policy.answers, policy.is_keyed, keyed, policy.resend_ns, policy.has_resends, again
-    slots = np.full(1 << (2 * len(rows)).bit_length(), -1, np.int64)
-    usual = np.full(len(rows), UNKNOWN, np.int64)
-    pair(order, *how, usual, slots, *results)
-    if (results[6] == pairing.QUEUED).any():
-        slots[:] = -1
-        pair(order, *how, _usual(table, results), slots, *results)
-    return tuple(_spread(one, rows, len(events), at in (0, 2, 4)) for at, one in enumerate(results))
-
-
-def _usual(table: Integers, results: list[Integers]) -> Integers:
-    """How long an answer takes in each talk, by those that are certain."""
-    usual = np.full(table.shape[1], UNKNOWN, np.int64)
-    sure = np.flatnonzero(results[6] == pairing.EXACT)
-    if not len(sure):
-        return usual
-    took = table[pairing.TIME][results[4][sure]] - table[pairing.TIME][sure]
-    talk = table[pairing.TALK][sure]
-    order = np.lexsort((took, talk))
-    talk, took = talk[order], took[order]
-    begins = np.flatnonzero(np.append(True, talk[1:] != talk[:-1]))
-    ends = np.append(begins[1:], len(talk))
-    medians = (took[(begins + ends - 1) // 2] + took[(begins + ends) // 2]) // 2
-    place = np.minimum(np.searchsorted(talk[begins], table[pairing.TALK]), len(begins) - 1)
-    known = talk[begins][place] == table[pairing.TALK]
-    usual[known] = medians[place[known]]
-    return usual
+    table[pairing.FORWARDED] = forwarded[rows] & (anchors is not None and events.policy.ack_place[PUBLISH] > 0)
+    return table
 
 
 def forwarded_rows(events: Events, forwards: Forwards) -> Flags:

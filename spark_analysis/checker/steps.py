@@ -119,8 +119,8 @@ def judge_clients(events: Events, facts: SessionFacts, forwards: Forwards, with_
     candidates = Candidates(events, facts)
     publishes = find_publishes(events, facts)
     forwards = forwards.among(events)
-    asked = exchange(events, forwards, TO_BROKER)
-    told = exchange(events, forwards, FROM_BROKER)
+    asked = exchange(events, forwards, TO_BROKER).exchanges
+    told = exchange(events, forwards, FROM_BROKER).exchanges
     forwarded = forwarded_rows(events, forwards)
     reacted = reactions(events, facts, asked.answered, forwarded, asked.owed)
     view = TalkView(events, facts, publishes, asked, told, forwards, reacted, candidates)
@@ -129,7 +129,11 @@ def judge_clients(events: Events, facts: SessionFacts, forwards: Forwards, with_
     number_findings(events, facts.bindings, candidates)
     evidence = seen_in_exchanges(facts, asked, told, reacted.reacted)
     evidence |= loop_findings(events, facts, candidates, asked)
-    rows = [exchange_rows(events, facts, one) for one in (asked, told)] if with_rows else [EXCHANGES.empty_table()]
+    rows = (
+        [exchange_rows(events, facts.session, one, one.firsts()) for one in (asked, told)]
+        if with_rows
+        else [EXCHANGES.empty_table()]
+    )
     return ByClient(
         StepFindings(candidates.table(), candidates.counts(), events[Col.TIME][asked.of_kind(REPLY, STRAY)], _NO_TIMES),
         evidence,

@@ -14,7 +14,6 @@ from .deliveries import Deliveries, Publishes
 from .delivery_rules import LATE_NS
 from .events import TO_BROKER, Col, Events, endpoint_text
 from .exchanges import Exchanges
-from .facts import SessionFacts
 from .kernels.expecting import CLIENT, FILTER, PUBLISH
 from .kernels.hashing import mix
 from .kernels.pairing import RESENT
@@ -33,9 +32,8 @@ def publish_rows(events: Events, publishes: Publishes, exchanges: Exchanges) -> 
     return pa.table([[publishes.names[int(one)] for one in found], counts], schema=PUBLISHES)
 
 
-def exchange_rows(events: Events, facts: SessionFacts, pairs: Exchanges) -> pa.Table:
-    """``EXCHANGES`` of one direction."""
-    firsts = pairs.firsts()
+def exchange_rows(events: Events, session: str, pairs: Exchanges, firsts: Integers) -> pa.Table:
+    """``EXCHANGES`` of one direction, for these first sends."""
     firsts = firsts[pairs.owed[firsts] | (pairs.ack[firsts] >= 0)]
     time, ack = events[Col.TIME], pairs.ack[firsts]
     acked, once = ack >= 0, pairs.sends[firsts] == 1
@@ -44,7 +42,7 @@ def exchange_rows(events: Events, facts: SessionFacts, pairs: Exchanges) -> pa.T
     quality = np.where(acked, pairs.quality[firsts], 0)
     asks = pairs.asking == TO_BROKER
     columns = [
-        pa.repeat(facts.session, len(firsts)),
+        pa.repeat(session, len(firsts)),
         _captures(events, firsts),
         pa.array(events[Col.FRAME][firsts]),
         pa.array(time[firsts]),

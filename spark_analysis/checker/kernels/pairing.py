@@ -25,6 +25,8 @@ NEW, RESEND, DOUBLE, EARLY, AFTER_ACK, ACK_LOST, ALTERED = range(7)
 ANSWER, ANSWER_AGAIN, DOUBLED, DUPLICATE, STRAY = range(5)
 # How sure a pair is.
 NONE, EXACT, ANCHORED, RESENT, QUEUED = range(5)
+# Whether a row is needed when more has come.
+DONE, KNOWN, OPEN = range(3)
 
 DOUBLE_NS = 10_000_000
 REPEATED_NS = 50_000_000  # the same again so soon after its ACK is no new request
@@ -83,7 +85,7 @@ def alters(rows: Any, row: Any, other: Any, last: Any, resend_ns: Any, keyed: An
         return False
     gap = rows[TIME, row] - rows[TIME, last]
     if keyed and rows[KEY, row] != NOTHING:
-        return rows[KEY, row] == rows[KEY, other] and gap < 8 * resend_ns
+        return rows[KEY, row] == rows[KEY, other] and gap <= OVER * resend_ns
     return 8 * resend_ns < 10 * gap < 13 * resend_ns
 
 
@@ -123,6 +125,7 @@ def is_over(other: Any, row: Any, rows: Any, group: Any, ack: Any, last: Any, re
 @kernel(
     _column,
     _matrix,
+    types.int64,
     _table,
     _flags,
     types.boolean,
@@ -138,18 +141,23 @@ def is_over(other: Any, row: Any, rows: Any, group: Any, ack: Any, last: Any, re
     _column,
     _column,
     _column,
+    _column,
+    _column,
 )
 def pair(
     order: Any,
     rows: Any,
+    known: Any,
     answers: Any,
     is_keyed: Any,
     requests_keyed: Any,
     resend_ns: Any,
     has_resends: Any,
     asker_resends: Any,
-    at_first: Any,
     slots: Any,
+    turn: Any,
+    usual_after: Any,
+    latest_after: Any,
     group: Any,
     kind: Any,
     last: Any,
@@ -158,24 +166,40 @@ def pair(
     acks: Any,
     quality: Any,
 ) -> None:
-    """Fill the last seven arrays. `order` sorts rows by talk, then by place.
+    """Fill the last ten arrays. `order` sorts rows by talk, then by place.
 
+    known          the rows before this one were decided by earlier calls: their results are given, and `slots` has
+                   those of them that are remembered
+    asker_resends  the asking side sends again what is not answered
+    slots          room to remember requests in: a power of two, larger than there are rows; -1 where it is free
+    turn           how many rows of its talk came before a row
+    usual_after, latest_after   hold for the last row of each talk: how long an answer usually takes (-1: not known),
+                   and the group of what was asked for last
     group, kind    of a request the first send of its group, of an ACK the group that it answers (-1: none); and what
                    it is to that
     last, sends, ack, acks, quality   hold for the first send of each group
-    asker_resends  the asking side sends again what is not answered
-    at_first       by row: how long an answer usually takes in its talk, -1 if not known; learned from certain ones
-    slots          room to remember requests in: all -1, a power of two, larger than there are rows
     """
     begin = i64(0)
     head = i64(0)
     usual, latest = i64(-1), i64(-1)
     for at in range(len(order)):
         row = order[at]
-        if at == 0 or rows[TALK, row] != rows[TALK, order[at - 1]]:
-            begin = i64(at)
-            head = i64(at)
-            usual, latest = at_first[row], i64(-1)
+        before = order[at - 1] if at > 0 else i64(-1)
+        if before < 0 or rows[TALK, row] != rows[TALK, before]:
+            if before >= known:
+                usual_after[before], latest_after[before] = usual, latest
+            begin, head = i64(at), i64(at)
+            usual, latest = i64(-1), i64(-1)
+            turn[row] = turn[row] if row < known else i64(0)
+        elif row >= known:
+            turn[row] = turn[before] + 1
+            if before < known:
+                usual, latest = usual_after[before], latest_after[before]
+            if rows[TIME, row] - rows[TIME, before] > OVER * resend_ns:  # what was usual may be so no more
+                begin, head = i64(at), i64(at)
+                usual, latest = i64(-1), i64(-1)
+        if row < known:
+            continue
         group[row] = i64(-1)
         if rows[ROLE, row] == REQUEST:
             group[row], kind[row] = row, i64(NEW)
@@ -192,6 +216,8 @@ def pair(
             if found < 0 and has_resends and rows[OWED, row] and rows[PAYLOAD, row] != 0:
                 for place in range(max(head, at - MOST_BACK), at):
                     other = order[place]
+                    if turn[row] - turn[other] > MOST_BACK:
+                        continue
                     is_open = rows[ROLE, other] == REQUEST and group[other] == other and ack[other] < 0
                     # Sent often, it is more likely given up, and this the next request.
                     may_be = is_open and sends[other] <= 2
@@ -209,6 +235,8 @@ def pair(
         kind[row] = i64(STRAY)
         for place in range(at - 1, max(begin, at - FEW_BACK) - 1, -1):
             other = order[place]
+            if turn[row] - turn[other] > FEW_BACK:
+                break
             same = rows[ROLE, other] == REPLY and rows[MESSAGE, other] == rows[MESSAGE, row]
             if same and rows[IP_ID, row] > 0 and is_doubled(rows, other, row):
                 group[row], kind[row] = group[other], i64(DOUBLED)
@@ -257,6 +285,8 @@ def pair(
             continue
         for place in range(at - 1, max(begin, at - MOST_BACK) - 1, -1):
             other = order[place]
+            if turn[row] - turn[other] > MOST_BACK:
+                break
             if rows[ROLE, other] != REQUEST or group[other] != other or ack[other] < 0:
                 continue
             if not answers[rows[MESSAGE, row], rows[MESSAGE, other]]:
@@ -264,7 +294,7 @@ def pair(
             if keyed and not names(rows, row, other, last[other]):
                 continue
             if 2 * (rows[TIME, row] - rows[TIME, last[other]]) > 3 * resend_ns:
-                break
+                continue
             is_prompt = 2 * (rows[TIME, row] - rows[TIME, last[other]]) < resend_ns
             if acks[other] < sends[other] and is_prompt and not is_doubled(rows, ack[other], row):
                 group[row], kind[row] = other, i64(ANSWER_AGAIN)
@@ -273,3 +303,50 @@ def pair(
             if group[row] < 0 and rows[TIME, row] - rows[TIME, ack[other]] < TWICE_NS:
                 group[row] = other
                 kind[row] = i64(DOUBLED) if is_doubled(rows, ack[other], row) else i64(DUPLICATE)
+    if len(order) > 0 and order[-1] >= known:
+        usual_after[order[-1]], latest_after[order[-1]] = usual, latest
+
+
+@kernel(_column, _matrix, types.int64, types.boolean, types.int64, _column, _column, _column, _column)
+def sort_out(
+    order: Any, rows: Any, now: Any, requests_keyed: Any, resend_ns: Any, group: Any, last: Any, ack: Any, out: Any
+) -> None:
+    """Which rows `pair` must be given again when more is to come from `now` on. `OPEN`: its group may get another send
+    or ACK, so it is needed with its results. `KNOWN`: it only tells how things stand in its talk. `DONE`: it is not
+    needed."""
+    twice = 50 * DOUBLE_NS
+    for at in range(len(order)):
+        row = order[at]
+        first = group[row]
+        out[row] = DONE
+        if first >= 0:
+            age = now - rows[TIME, last[first]] - twice
+            waits = requests_keyed or (ack[first] < 0 and rows[OWED, first])
+            if age <= OVER * resend_ns if waits else 2 * age <= 3 * resend_ns:
+                out[row] = OPEN
+        if out[row] == DONE:
+            is_last = at + 1 == len(order) or rows[TALK, order[at + 1]] != rows[TALK, row]
+            age = now - rows[TIME, row]
+            if age <= twice or (is_last and age <= OVER * resend_ns):
+                out[row] = KNOWN
+
+
+@kernel(_column, _matrix, _column)
+def remember(places: Any, rows: Any, slots: Any) -> None:
+    """Enter these rows in `slots`; no two of them are the same request of one talk."""
+    for at in range(len(places)):
+        remembered(rows, places[at], slots)
+
+
+@kernel(_column, _matrix, _column, _flags)
+def is_remembered(places: Any, rows: Any, slots: Any, out: Any) -> None:
+    """Whether `slots` has these rows."""
+    mask = i64(len(slots) - 1)
+    for at in range(len(places)):
+        row = places[at]
+        place = mixed(rows[TALK, row], rows[CONTENT, row]) & mask
+        while slots[place] >= 0 and not (
+            rows[TALK, slots[place]] == rows[TALK, row] and rows[CONTENT, slots[place]] == rows[CONTENT, row]
+        ):
+            place = (place + 1) & mask
+        out[at] = slots[place] == row
