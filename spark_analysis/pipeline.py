@@ -216,6 +216,7 @@ def endpoints_row(number: int, facts: SessionFacts) -> Packed:
         "begin_ns": facts.begin,
         "end_ns": facts.end,
         "starts_late": facts.starts_late,
+        "shows_start": facts.shows_start,
         "is_cut": facts.is_cut,
         "datagrams": facts.datagrams,
     }
@@ -401,7 +402,7 @@ def _facts_from(endpoints: pa.Table, plan: SessionPlan, dialect: Dialect) -> Ses
         Policy(dialect),
         brokers,
         Point(said["point"]),
-        *(said[name] for name in ("begin_ns", "end_ns", "starts_late", "is_cut", "datagrams")),
+        *(said[name] for name in ("begin_ns", "end_ns", "starts_late", "shows_start", "is_cut", "datagrams")),
     )
 
 

@@ -118,6 +118,7 @@ ENDPOINTS = pa.schema(
         ("begin_ns", pa.int64()),
         ("end_ns", pa.int64()),
         ("starts_late", pa.bool_()),
+        ("shows_start", pa.bool_()),
         ("is_cut", pa.bool_()),
         ("datagrams", pa.int64()),
     ]

@@ -89,6 +89,7 @@ TEXTS = {
     "([what follows](../checking.md#how-a-verdict-is-made))",
     "begin_ns": "capture time of the first datagram",
     "end_ns": "capture time of the last datagram",
+    "shows_start": "whether clients subscribe, connect or create topics before anything is published",
     "starts_late": "whether clients get messages that they asked for before the capture began",
     "is_cut": "whether the capture has cut datagrams short",
     "datagrams": "number of datagrams of the dialect",

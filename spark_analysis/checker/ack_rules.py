@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .control import DISCONNECTS
 from .endpoints import Point
 from .events import FROM_BROKER, TO_BROKER, Col
 from .evidence import BESIDE_NS, CAPTURE_LOST, CUT, LOSS
@@ -19,7 +18,7 @@ from .findings import CANDIDATES, as_list
 from .kernels.hashing import mix
 from .kernels.pairing import ANSWER, DUPLICATE, REPLY, REQUEST, STRAY
 from .kernels.statuses import follow
-from .policy import ACK, ACK_FIRST, ACK_LAST, SECOND, STATUS
+from .policy import ACK, ACK_FIRST, ACK_LAST, DISCONNECTS, SECOND, STATUS
 from .reasons import BROKER_AWAY, DOUBLED, ONE_CLIENT, ends_soon
 from .talk_view import MILLISECOND, TalkView
 

@@ -21,7 +21,7 @@ from .kernels.answering import first_answers
 from .kernels.expecting import Lists
 from .kernels.hashing import hashes, mix
 from .kernels.subscribing import CHANGE_ENDED, CHANGE_ID, CHANGE_MOST, CHANGE_TIME, CHANGED, follow_subscriptions
-from .policy import ACK, CREATE, SUBSCRIBE, UNSUBSCRIBE, Policy
+from .policy import ACK, CONNECTS, CREATE, DISCONNECTS, SUBSCRIBE, UNSUBSCRIBE, Policy
 
 Integers = NDArray[np.int64]
 UNANSWERED = -1
@@ -29,7 +29,6 @@ NEVER = 1 << 62
 SETTLES_NS = 10_000_000  # without ACKs: a subscription counts so long after it came
 LATEST_ANSWER = 1.5  # of the resend time
 GOODBYE_NS = 1_000_000_000  # within which a broker answers the end of a session
-CONNECTS, DISCONNECTS = "CONNECT", "DISCONNECT"
 
 CONTROL = pa.schema(
     [(name, pa.int64()) for name in ("time", "id", "broker", "client", "message", "side")]

@@ -21,7 +21,7 @@ from pcap_tools.errors import UsageError
 
 from .events import endpoint_hash, endpoint_text, messages_of
 from .kernels.hashing import hash_of
-from .policy import ACK, CREATE, SUBSCRIBE, UNSUBSCRIBE, Policy
+from .policy import ACK, CONNECTS, CREATE, SUBSCRIBE, UNSUBSCRIBE, Policy
 
 STRONG, WEAK = 100, 1
 NEVER = 1 << 62
@@ -218,6 +218,16 @@ def capture_point(pairs: pa.Table, brokers: Brokers) -> Point:
     if len(hosts - {host for host, _ in brokers.ends}) < 2:
         return Point.CLIENT
     return Point.BRIDGE if (pc.sum(pairs.column("copies")).as_py() or 0) else Point.BROKER
+
+
+def shows_start(pairs: pa.Table, policy: Policy) -> bool:
+    """Whether clients subscribe, connect or create topics before anything is published: the capture probably holds all
+    that they ever said."""
+    rows = pairs.filter(pc.and_(pc.is_valid(pairs.column("src")), pc.greater_equal(pairs.column("message"), 0)))
+    message, first = (rows.column(name).to_numpy() for name in ("message", "first"))
+    opens = np.isin(policy.meaning, (SUBSCRIBE, CREATE)) | np.array([name == CONNECTS for name in policy.messages])
+    flows = policy.publishes | policy.forwards
+    return bool(first[opens[message]].min(initial=NEVER) < first[flows[message]].min(initial=NEVER))
 
 
 def starts_late(pairs: pa.Table, policy: Policy, brokers: Brokers) -> bool:

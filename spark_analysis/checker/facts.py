@@ -21,7 +21,7 @@ from .control import (
     no_connections,
     no_subscriptions,
 )
-from .endpoints import Brokers, Point, capture_point, choose_brokers, starts_late
+from .endpoints import Brokers, Point, capture_point, choose_brokers, shows_start, starts_late
 from .events import NOTHING, Col, Events
 from .policy import Policy
 
@@ -33,6 +33,8 @@ class SessionFacts:
     """One dialect in one session.
 
     begin, end     the first and the last time
+    starts_late    clients get messages that they asked for before the capture began
+    shows_start    see `endpoints.shows_start`
     is_cut         the capture has cut datagrams short
     activity       of its brokers
     bindings, connected   of dialects with topic numbers, and with sessions
@@ -49,6 +51,7 @@ class SessionFacts:
     begin: int
     end: int
     starts_late: bool
+    shows_start: bool
     is_cut: bool
     datagrams: int
     activity: Activity = field(default_factory=Activity)
@@ -96,6 +99,7 @@ def facts_of(
         pc.min(pairs.column("first")).as_py(),
         pc.max(pairs.column("last")).as_py(),
         starts_late(pairs, policy, chosen),
+        shows_start(pairs, policy),
         bool(pc.sum(pairs.column("cut")).as_py()),
         pc.sum(pairs.column("count")).as_py(),
     )

@@ -20,6 +20,7 @@ REQUESTS = ("publish", "subscribe", "unsubscribe", "create")
 SECOND = 1_000_000_000
 DEFAULT_RESEND_S = 1.0  # where the dialect does not say: what counts as late
 ORDERLESS, ACK_FIRST, ACK_LAST = range(3)
+CONNECTS, DISCONNECTS = "CONNECT", "DISCONNECT"  # messages of dialects with sessions
 
 Integers = NDArray[np.int64]
 

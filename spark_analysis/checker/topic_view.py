@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pcap_tools.topic_match import WrongReadings
+from pcap_tools.topic_match import WrongReadings, matches
 
 from .deliveries import Deliveries
 from .events import TO_BROKER, Col, Events
@@ -82,6 +82,10 @@ class TopicView:
 
     def subscription_key(self, client: int, filter_text: str) -> int:
         return int(mix(np.array([client]), np.array([hash_of(filter_text)]))[0])
+
+    def takes(self, topic: str, filter_text: str) -> bool:
+        """Whether a filter matches a topic."""
+        return len(matches([topic], [filter_text], self.events.policy.dialect.spec.topics)[1]) > 0
 
     @cached_property
     def readings(self) -> WrongReadings:

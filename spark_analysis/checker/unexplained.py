@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
 from .deliveries import AT_ONCE_NS, HORIZON_NS
+from .delivery_rules import CERTAIN_NS
 from .endpoints import Point
 from .events import Col
 from .evidence import UNSETTLED
@@ -14,7 +17,7 @@ from .grouped import Grouped
 from .kernels.expecting import CLIENT, LEAST, PUBLISH
 from .kernels.hashing import mix
 from .kernels.pairing import DOUBLE_NS
-from .kernels.subscribing import CHANGE_ENDED, CHANGE_ID, CHANGE_TIME
+from .kernels.subscribing import CHANGE_ENDED, CHANGE_ID, CHANGE_MOST, CHANGE_TIME
 from .policy import SECOND
 from .reasons import DOUBLED, FILTER_BEFORE, PUBLISHED_BEFORE, SUBSCRIBED_BEFORE
 from .retained_rules import may_not_be_kept
@@ -22,6 +25,7 @@ from .topic_view import TopicView
 
 Integers = NDArray[np.int64]
 ALTERED_NS = SECOND
+ENOUGH_CAME, FEW_LACK = 4, 4  # where so many came, a few that did not are what the broker left out
 
 
 class Unexplained:
@@ -82,6 +86,8 @@ class Unexplained:
         if self._is_kept_again(row):
             return "duplicate"
         publish = self._publish_for(row)
+        if self._was_kept_before(row, publish):
+            return "inconclusive"
         if publish < 0:
             return self._altered(row) or self._invented(row)
         if publish in self.deliveries.wild:
@@ -119,6 +125,39 @@ class Unexplained:
         rows = self.view.ids([int(self.view.due[PUBLISH, due]), int(before[-1])])
         self.candidates.add("D-DUPLICATE", row, {"case": "retained"}, rows, unless=UNSETTLED)
         return True
+
+    def _was_kept_before(self, row: int, publish: int) -> bool:
+        """Whether it may be a message that was retained before the capture began: it follows a subscription that asks
+        for it, and nothing newer is retained."""
+        events, policy = self.events, self.events.policy
+        if policy.dialect.spec.broker.retained == "none" or events[Col.RETAIN][row] == 0:
+            return False
+        time, topic = int(events[Col.TIME][row]), self._topic_text(row)
+        at_once = HORIZON_NS if policy.has_sessions else AT_ONCE_NS
+        asked = [
+            (since, text)
+            for since, text in self._subscribed.get(int(events[Col.CLIENT][row]), ())
+            if 0 <= time - since <= at_once and (publish < 0 or events[Col.TIME][publish] < since)
+        ]
+        asked = [(since, text) for since, text in asked if self.view.takes(topic, text)]
+        kept = self.deliveries.kept
+        of_topic = kept.column("time").to_numpy()[kept.column("name").to_numpy() == events[Col.NAME][row]]
+        return any(not (of_topic < since).any() for since, _ in asked)
+
+    def _topic_text(self, row: int) -> str:
+        """The topic of a forward, by name if it has a number."""
+        name = self.facts.bindings.texts.get(int(self.events[Col.NAME][row]))
+        return name if name is not None else self.events.text("topic", row) or ""
+
+    @cached_property
+    def _subscribed(self) -> dict[int, list[tuple[int, str]]]:
+        """By client: when it subscribed to what."""
+        table, found = self.facts.subscriptions, dict[int, list[tuple[int, str]]]()
+        for who, (_, client, text) in enumerate(table.subscribers.T.tolist()):
+            changes = table.changes[:, table.first[who] : table.first[who + 1]]
+            times = np.unique(changes[CHANGE_TIME][changes[CHANGE_MOST] > 0]).tolist()
+            found.setdefault(client, []).extend((time, table.filters[text]) for time in times)
+        return found
 
     def _duplicate(self, row: int, publish: int, due: int) -> str:
         events = self.events
@@ -220,7 +259,8 @@ class Unexplained:
 
     def _invented(self, row: int) -> str:
         events = self.events
-        early = events[Col.TIME][row] - self.facts.begin < HORIZON_NS and self.facts.starts_late
+        limit = HORIZON_NS if self.facts.starts_late else 0 if self.facts.shows_start else AT_ONCE_NS
+        early = events[Col.TIME][row] - self.facts.begin < limit
         unseen = self.facts.point is Point.CLIENT
         if unseen or not events[Col.NAME][row]:
             return "inconclusive"
@@ -265,25 +305,67 @@ class Unexplained:
         return int(mix(self.events[Col.NAME][[publish]], self.events[Col.TOPIC][[publish]])[0])
 
     def _find_presumed(self, extra: Integers) -> None:
-        """Who may have subscribed before the capture began: all of a topic came to it, up to the last."""
+        """Clients that may have subscribed to a topic before the capture began: all of it came to them. Of a client
+        that is seen to subscribe first only where others show that the capture begins late; and one message is not
+        enough where the capture shows how others begin."""
         self._presumed: set[tuple[int, int]] = set()
-        if not self.facts.starts_late:
-            return
         came: dict[tuple[int, int], set[int]] = {}
         for row in as_list(extra):
-            publish = self._publish_for(row)
-            if publish >= 0:
-                key = int(self.events[Col.CLIENT][row]), self._topic_key(publish)
+            publish, client = self._publish_for(row), int(self.events[Col.CLIENT][row])
+            key = client, self._topic_key(publish) if publish >= 0 else 0
+            if publish >= 0 and (key in came or self.facts.starts_late or self._may_precede(client, row)):
                 came.setdefault(key, set()).add(publish)
         every = self.deliveries.publishes
         by_name = Grouped(mix(self.events[Col.NAME][every], self.events[Col.TOPIC][every]), every)
         for (client, name), publishes in came.items():
-            before = by_name.before(name, max(publishes) + 1)
-            if self.facts.point is not Point.BROKER:  # what went to nobody may never have come to the broker
-                before = before[
-                    [bool(self.view.reactions.forwarded[one]) or int(one) in self._came_to for one in before]
-                ]
-            due = {int(one) for one in before if len(self._due_to.of(int(mix(np.array([one]), np.array([client]))[0])))}
-            groups = {int(self.requests.group[one]) for one in publishes | due}
-            if all(int(self.requests.group[one]) in groups for one in before):
+            is_much = len(publishes) > 1 or self.facts.starts_late or not self.facts.shows_start
+            if is_much and self._is_all(client, self._until(by_name.of(name), client, max(publishes)), publishes):
                 self._presumed.add((client, name))
+
+    def _may_precede(self, client: int, row: int) -> bool:
+        """Whether what a client has asked for is perhaps not all in the capture: it has not yet been seen to
+        subscribe."""
+        first = self._asked_first.get(client)
+        if first is None:
+            return True
+        time, own = (np.array([one]) for one in first)
+        return bool(self.events.is_after(time, own, np.array([row]))[0])
+
+    @cached_property
+    def _asked_first(self) -> dict[int, tuple[int, int]]:
+        """By client: time and id of the first subscription that is seen."""
+        table, found = self.facts.subscriptions, dict[int, tuple[int, int]]()
+        for who, client in enumerate(table.subscribers[1].tolist()):
+            changes = table.changes[:, table.first[who] : table.first[who + 1]]
+            asking = np.flatnonzero(changes[CHANGE_MOST] > 0)
+            if len(asking):
+                first = int(changes[CHANGE_TIME, asking[0]]), int(changes[CHANGE_ID, asking[0]])
+                found[client] = min(first, found.get(client, first))
+        return found
+
+    def _until(self, publishes: Integers, client: int, last: int) -> Integers:
+        """Of the publishes of a topic those that would have come to a client that had subscribed before: all up to the
+        end of its subscription and of the capture."""
+        if self.facts.starts_late:
+            return publishes[publishes <= last]
+        time = self.events[Col.TIME][publishes]
+        kept = (publishes <= last) | (time <= self.facts.end - CERTAIN_NS)
+        if len(publishes):
+            table = self.facts.subscriptions
+            for who in self._subscriptions_of(client, last):
+                changes = table.changes[:, table.first[who] : table.first[who + 1]]
+                ended = np.flatnonzero(changes[CHANGE_MOST] <= changes[CHANGE_ENDED])
+                if len(ended):
+                    kept &= (publishes <= last) | (time < changes[CHANGE_TIME, ended[0]])
+        return publishes[kept]
+
+    def _is_all(self, client: int, publishes: Integers, came: set[int]) -> bool:
+        """Whether these publishes came to a client, all or all but few."""
+        if self.facts.point is not Point.BROKER:  # what went to nobody may never have come to the broker
+            forwarded = self.view.reactions.forwarded
+            publishes = publishes[[bool(forwarded[one]) or int(one) in self._came_to for one in publishes]]
+        due = {int(one) for one in publishes if len(self._due_to.of(int(mix(np.array([one]), np.array([client]))[0])))}
+        groups = {int(self.requests.group[one]) for one in came | due}
+        every = {int(self.requests.group[one]) for one in publishes}
+        missing = len(every - groups)
+        return not missing or (len(came) >= ENOUGH_CAME and missing * FEW_LACK <= len(came))
