@@ -46,7 +46,7 @@ class DeliveryRules:
         due = self.view.due
         publish, client = int(due[PUBLISH, short.due]), int(due[CLIENT, short.due])
         topic, text = self.view.topic(publish), self.facts.subscriptions.filters[int(due[FILTER, short.due])]
-        reading = self.view.readings.explain(topic or "", text, delivered=False)
+        reading = self.view.reading_of_missing(short.due)
         key = self.view.subscription_key(client, text)
         doubt, unless = self._doubt(short)
         is_served = self.view.served is None or key in self.view.served

@@ -26,6 +26,9 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
+MOST_TRIED = 50  # filters of a client
+
+
 @dataclass
 class Shortage:
     """Copies of one publish that one subscriber lacks. ``due`` is one of the expectations."""
@@ -86,6 +89,33 @@ class TopicView:
     def takes(self, topic: str, filter_text: str) -> bool:
         """Whether a filter matches a topic."""
         return len(matches([topic], [filter_text], self.events.policy.dialect.spec.topics)[1]) > 0
+
+    def reading_of_missing(self, due: int) -> str | None:
+        """Which mistake explains that a filter did not bring a topic; none if it did at another time."""
+        row, text = int(self.due[PUBLISH, due]), int(self.due[FILTER, due])
+        if int(mix(self.events[Col.NAME][[row]], np.array([text]))[0]) in self._brought:
+            return None
+        return self.readings.explain(self.topic(row) or "", self.facts.subscriptions.filters[text], delivered=False)
+
+    @cached_property
+    def _brought(self) -> frozenset[int]:
+        """Topics and filters, each pair as one number, by which a copy was due that came, and that no other asked
+        for."""
+        publish, _, text = self.deliveries.asked_for
+        which = self.deliveries.part_of
+        alone = np.bincount(which, minlength=self.due.shape[1])[which] == 1
+        came = alone & (self.deliveries.filled[which] > 0) & (self.deliveries.retained[which] < 0)
+        return frozenset(as_list(mix(self.events[Col.NAME][publish[came]], text[came])))
+
+    def reading_of_unexpected(self, publish: int, client: int) -> tuple[str | None, str | None]:
+        """Which of a client's filters would ask for a message, if which mistake reads it so."""
+        table, topic = self.facts.subscriptions, self.topic(publish) or ""
+        mine = table.subscribers[2][table.subscribers[1] == client]
+        for text in [table.filters[one] for one in mine[:MOST_TRIED]]:
+            reading = self.readings.explain(topic, text, delivered=True)
+            if reading:
+                return text, reading
+        return None, None
 
     @cached_property
     def readings(self) -> WrongReadings:

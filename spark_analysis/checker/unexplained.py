@@ -59,6 +59,8 @@ class Unexplained:
             np.array([self.view.due[CLIENT, one.due] for one in self.view.short], np.int64),
             np.arange(len(self.view.short)),
         )
+        every = deliveries.publishes
+        self._by_name = Grouped(mix(self.events[Col.NAME][every], self.events[Col.TOPIC][every]), every)
         self._came_to: dict[int, set[int]] = {}
         for row in as_list(extra):
             self._came_to.setdefault(self._publish_for(row), set()).add(int(self.events[Col.CLIENT][row]))
@@ -201,7 +203,9 @@ class Unexplained:
         if events.policy.dialect.spec.topics.kind != "number" or events.policy.has_sessions:
             return None
         got = self._due_by_publish.of(publish)
-        if (self.deliveries.filled[got] > 0).any() or (not len(got) and self._readings(publish, client)[1]):
+        if (self.deliveries.filled[got] > 0).any() or (
+            not len(got) and self.view.reading_of_unexpected(publish, client)[1]
+        ):
             return None
         number = int(events[Col.NUMBER][publish])
         owners = np.unique(bindings.owners)
@@ -238,24 +242,22 @@ class Unexplained:
         return None
 
     def _unexpected(self, row: int, publish: int, client: int) -> str:
-        text, reading = self._readings(publish, client)
+        text, reading = self.view.reading_of_unexpected(publish, client)
+        if reading and not self._goes_on(publish, client):
+            text, reading = None, None
         detail = {"seen": self.view.topic(publish), "filter": text, "reading": reading}
         doubt = self._may_have_asked(client, publish)
         self.candidates.add("D-UNEXPECTED", row, detail, self.view.ids([publish]), doubt, UNSETTLED)
         return "unexpected" if self.view.is_certain(doubt, UNSETTLED) else "inconclusive"
 
+    def _goes_on(self, publish: int, client: int) -> bool:
+        """Whether later messages of a topic came to a client as well: it is not only this one that went astray."""
+        later = self._by_name.of(self._topic_key(publish))
+        later = later[(later > publish) & (self.events[Col.TIME][later] <= self.facts.end - CERTAIN_NS)]
+        return all(client in self._came_to.get(one, ()) for one in as_list(later))
+
     def _may_have_asked(self, client: int, publish: int) -> str | None:
         return SUBSCRIBED_BEFORE if (client, self._topic_key(publish)) in self._presumed else None
-
-    def _readings(self, publish: int, client: int) -> tuple[str | None, str | None]:
-        """Which of its filters would make a client's of this, if which mistake reads it so."""
-        table, topic = self.facts.subscriptions, self.view.topic(publish) or ""
-        mine = table.subscribers[2][table.subscribers[1] == client]
-        for text in [table.filters[one] for one in mine[:50]]:
-            reading = self.view.readings.explain(topic, text, delivered=True)
-            if reading:
-                return text, reading
-        return None, None
 
     def _invented(self, row: int) -> str:
         events = self.events
@@ -315,11 +317,9 @@ class Unexplained:
             key = client, self._topic_key(publish) if publish >= 0 else 0
             if publish >= 0 and (key in came or self.facts.starts_late or self._may_precede(client, row)):
                 came.setdefault(key, set()).add(publish)
-        every = self.deliveries.publishes
-        by_name = Grouped(mix(self.events[Col.NAME][every], self.events[Col.TOPIC][every]), every)
         for (client, name), publishes in came.items():
             is_much = len(publishes) > 1 or self.facts.starts_late or not self.facts.shows_start
-            if is_much and self._is_all(client, self._until(by_name.of(name), client, max(publishes)), publishes):
+            if is_much and self._is_all(client, self._until(self._by_name.of(name), client, max(publishes)), publishes):
                 self._presumed.add((client, name))
 
     def _may_precede(self, client: int, row: int) -> bool:
