@@ -66,9 +66,9 @@ accuracy: $(TESTS) ## what the checker finds of every fault on 20 dialects, and 
 	TOPICSHARK_CAPTURES=200 $(BIN)/pytest -q tests/spark_analysis/test_check_engines.py
 
 fuzz: $(TESTS) ## datagrams by the ten million through all decoders, captures by 100,000, brokers, simulations (hours)
-	$(BIN)/python -m fuzzing.differential --codec-columnar 1e7 --walk 1e6 --layers 1e6 --lua 1e6 --tshark 1e5 --dialects 1000
-	$(BIN)/python -m fuzzing.capture_run --count 1e5
-	$(BIN)/python -m fuzzing.simulation --seeds 10000 --jobs 2
+	$(BIN)/python -m fuzzing.decoders.differential --codec-columnar 1e7 --walk 1e6 --layers 1e6 --lua 1e6 --tshark 1e5 --dialects 1000
+	$(BIN)/python -m fuzzing.captures.run --count 1e5
+	$(BIN)/python -m fuzzing.simulations.run --seeds 10000 --jobs 2
 	TOPICSHARK_FUZZ=1000000 $(BIN)/pytest -n 2 -k fuzz --timeout 3600
 	TOPICSHARK_EDITCAP_PASSES=200 $(BIN)/pytest -n 2 tests/dissector/test_stability.py --timeout 3600
 	TOPICSHARK_MANY=1000 $(BIN)/pytest tests/spark_analysis/test_spark_faults.py --timeout 3600

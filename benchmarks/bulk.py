@@ -22,8 +22,8 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
 from scapy.utils import wrpcap
 
-from generators.bulk import write_bulk
-from generators.segment import Segment
+from generators.bulk.segment import Segment
+from generators.bulk.write import write_bulk
 from pcap_tools.capture import read_frames
 
 START_NS = 1_700_000_000_000_000_000

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.hot_captures import SHAPES, write_capture
-from benchmarks.rates import make_capture, measure, numbers
+from benchmarks.measuring import make_capture, measure, numbers
 from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.check import judge
 from spark_analysis.checker.ingested import find_sources

@@ -22,14 +22,14 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.rates import number
-from generators.bulk import write_bulk
-from generators.capture_options import CaptureOptions
-from generators.capture_point import take
-from generators.chance import Chance
-from generators.segment import Segment
-from generators.simulation import START_NS, Simulation
-from generators.stage import Site, Verb
+from benchmarks.measuring import number
+from generators.bulk.segment import Segment
+from generators.bulk.write import write_bulk
+from generators.capture.capture_point import take
+from generators.capture.options import CaptureOptions
+from generators.simulation.engine import START_NS, Simulation
+from generators.simulation.random_source import Chance
+from generators.simulation.site import Site, Verb
 from pcap_tools.dialect import load_dialect
 from reference_broker.messages.sending import SECOND
 

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from benchmarks.cluster import command_of, offspring, standalone_cluster
-from benchmarks.rates import make_capture, numbers
+from benchmarks.measuring import make_capture, numbers
 
 EVERY_S = 0.2
 KINDS = ("driver, Python", "driver, Java", "executor, Java", "Python worker")

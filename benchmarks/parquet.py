@@ -32,7 +32,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.competitors.clock import cost
 from benchmarks.competitors.ours import check, forget_index, start_worker
-from benchmarks.rates import make_capture, number
+from benchmarks.measuring import make_capture, number
 from pcap_tools import load_dialect
 from pcap_tools.codec.detect import Dialects
 from pcap_tools.columnar.decode.decoder import Decoder

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rates import make_capture, number
+from benchmarks.measuring import make_capture, number
 from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.check import judge
 from spark_analysis.checker.ingested import find_sources

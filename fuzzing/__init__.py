@@ -1,6 +1,6 @@
 """Fuzzing. The differential one: all decoders must say the same of every datagram, valid or not.
 
-    python -m fuzzing.differential --help
+    python -m fuzzing.decoders.differential --help
 
 A tool for those who work on topicshark; it is not installed.
 """

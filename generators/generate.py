@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from generators import faults as _catalogue  # noqa: F401 - enters the faults in the catalogue
-from generators.capture_options import CaptureOptions, Point
-from generators.capture_point import Capture, take
-from generators.chance import Chance
-from generators.conditions import conditions
-from generators.fault import CATALOGUE, Armed
-from generators.run import Run
+from generators.capture.capture_point import Capture, take
+from generators.capture.options import CaptureOptions, Point
+from generators.faults.conditions import conditions
 from generators.scenarios import SCENARIOS, Scenario, Script, Setting
-from generators.simulation import START_NS, Simulation
+from generators.simulation.engine import START_NS, Simulation
+from generators.simulation.fault import CATALOGUE, Armed
+from generators.simulation.random_source import Chance
+from generators.simulation.run import Run
 from generators.truth import truth
 from pcap_tools.dialect import Dialect, load_dialect
 from pcap_tools.errors import UsageError

@@ -20,16 +20,16 @@ from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from generators.capture_options import CaptureOptions, Point
-from generators.cast import Cast
-from generators.chance import Chance
-from generators.crossing import Crossing
-from generators.fault import CATALOGUE, Armed, Place
+from generators.capture.options import CaptureOptions, Point
 from generators.generate import Order, arm, stage
-from generators.run import Delivery, Run
-from generators.stage import Action, Node, Site
+from generators.simulation.activation import Duty, Out, Sent
+from generators.simulation.fault import CATALOGUE, Armed, Place
+from generators.simulation.parties import Cast
+from generators.simulation.random_source import Chance
+from generators.simulation.run import Delivery, Run
+from generators.simulation.site import Action, Node, Site
+from generators.simulation.transit import Crossing
 from generators.truth import truth
-from generators.turn import Duty, Out, Sent
 from pcap_tools.errors import TopicsharkError
 from reference_broker import Endpoint, Send
 from reference_broker.client.requests import Event, EventKind

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from generators.capture_options import CaptureOptions
-from generators.fault import CATALOGUE, Armed
-from generators.run import Delivery, Exchange, Run
-from generators.stage import Site
-from generators.turn import Label, Out, Sent
+from generators.capture.options import CaptureOptions
+from generators.simulation.activation import Label, Out, Sent
+from generators.simulation.fault import CATALOGUE, Armed
+from generators.simulation.run import Delivery, Exchange, Run
+from generators.simulation.site import Site
 from pcap_tools.escaping import escape
 from reference_broker import Endpoint
 

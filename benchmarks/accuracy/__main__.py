@@ -15,7 +15,7 @@ from benchmarks.accuracy import jobs as plan
 from benchmarks.accuracy import pipelined
 from benchmarks.accuracy.page import Results, page
 from benchmarks.accuracy.pool import outcomes, two_processes
-from generators.fault import CATALOGUE
+from generators.simulation.fault import CATALOGUE
 
 PAGE = plan.ROOT / "docs" / "accuracy.md"
 SEEDS, CLEAN_RUNS, DAMAGED_RUNS, PUBLISHES = 3, 500, 100, 10_000

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from generators.capture_options import Point
-from generators.fault import CATALOGUE
+from generators.capture.options import Point
 from generators.generate import Order, stage
+from generators.simulation.fault import CATALOGUE
 from pcap_tools.dialect import builtin_names, load_dialect
 from pcap_tools.errors import UsageError
 

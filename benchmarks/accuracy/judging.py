@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy.jobs import ROOT, Job, point_kind
-from generators.capture_point import take, write
-from generators.chance import Chance
+from generators.capture.capture_point import take, write
 from generators.generate import Made, generate, stage
+from generators.simulation.random_source import Chance
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.dialect import Dialect, load_dialect
 from spark_analysis.check import check

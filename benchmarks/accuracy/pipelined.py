@@ -19,8 +19,8 @@ from pathlib import Path
 
 from benchmarks.accuracy.exchanges import exchanges_of
 from generators.scenarios.script import PUBLISHERS, SUBSCRIBERS, role
-from generators.stage import Node, Site
-from generators.vocabulary import Vocabulary
+from generators.simulation.site import Node, Site
+from generators.simulation.vocabulary import Vocabulary
 from pcap_tools import Codec
 from pcap_tools.capture import CaptureWriter
 from pcap_tools.dialect import Dialect, load_dialect

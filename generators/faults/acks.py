@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from generators.fault import Place, fault
-from generators.faults.fits import (
+from generators.faults.applicability import (
     all_of,
     broker_acknowledges,
     clients_acknowledge,
@@ -20,7 +19,8 @@ from generators.faults.occasions import (
     stay_silent,
     waits_ns,
 )
-from generators.turn import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.activation import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.fault import Place, fault
 from pcap_tools.dialect import Dialect
 
 LATE = 1.3  # of the time after which a client sends again: after the first resend and before the second

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from generators.fault import Place, fault
-from generators.faults.fits import all_of, can_subscribe, can_unsubscribe, has_no_sessions, has_payload
+from generators.faults.applicability import all_of, can_subscribe, can_unsubscribe, has_no_sessions, has_payload
 from generators.faults.occasions import (
     SOON_NS,
     altered,
@@ -20,7 +19,8 @@ from generators.faults.occasions import (
     stay_silent,
     strangers,
 )
-from generators.turn import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.activation import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.fault import Place, fault
 from reference_broker.messages.sending import SECOND
 
 LATE_NS = 3_500_000_000

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from generators.fault import Place, fault
 from generators.scenarios.script import has_loop
-from generators.turn import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.activation import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.fault import Place, fault
 from pcap_tools.dialect import Dialect
 from reference_broker.client.applications import Dashboard, Publish
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from generators.fault import Place, fault
+from generators.faults.applicability import all_of, can_subscribe, numbers_topics
 from generators.faults.delivery import put_with_forwards
-from generators.faults.fits import all_of, can_subscribe, numbers_topics
 from generators.faults.occasions import asked, forward_to
-from generators.turn import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.activation import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.fault import Place, fault
 from reference_broker import Endpoint
 from reference_broker.client.requests import ClientMistake
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from generators.faults.fits import REQUESTS
-from generators.stage import Node, Verb
-from generators.turn import Duty, Label, Out, Sent, Turn
+from generators.faults.applicability import REQUESTS
+from generators.simulation.activation import Duty, Label, Out, Sent, Turn
+from generators.simulation.site import Node, Verb
 from pcap_tools.codec import Codec
 from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Extent, Kind, Layout, Value

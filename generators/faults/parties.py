@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from generators.fault import Place, fault
-from generators.faults.fits import all_of, broker_acknowledges, meaning_of
+from generators.faults.applicability import all_of, broker_acknowledges, meaning_of
 from generators.faults.occasions import acknowledged_request, filled
-from generators.turn import Duty, Edit, Label, Turn
+from generators.simulation.activation import Duty, Edit, Label, Turn
+from generators.simulation.fault import Place, fault
 from pcap_tools.codec import Codec
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError

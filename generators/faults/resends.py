@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from generators.fault import Place, fault
-from generators.faults.fits import (
+from generators.faults.applicability import (
     REQUESTS,
     acknowledged,
     all_of,
@@ -24,7 +23,8 @@ from generators.faults.occasions import (
     rebuilt,
     waits_ns,
 )
-from generators.turn import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.activation import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.fault import Place, fault
 from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
 

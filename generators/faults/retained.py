@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from generators.fault import Place, fault
-from generators.faults.fits import all_of, can_subscribe, has_payload, has_retained
+from generators.faults.applicability import all_of, can_subscribe, has_payload, has_retained
 from generators.faults.occasions import ack_of, asked, matches, publish_of, rebuilt, silence, stay_silent
-from generators.turn import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.activation import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.fault import Place, fault
 from pcap_tools.dialect import Dialect
 
 _RETAINS = all_of(can_subscribe, has_retained)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from generators.fault import Place, fault
+from generators.faults.applicability import all_of, can_subscribe, has_no_sessions, names_topics
 from generators.faults.delivery import leave_out, put_with_forwards
-from generators.faults.fits import all_of, can_subscribe, has_no_sessions, names_topics
 from generators.faults.occasions import asked, filters_of, forward_to, matches, new_forwards, stay_silent, strangers
-from generators.turn import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.activation import Duty, Edit, Label, Out, Sent, Turn
+from generators.simulation.fault import Place, fault
 from pcap_tools.dialect import Dialect
 from pcap_tools.dialect.spec import TopicsSpec
 

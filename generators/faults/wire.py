@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 
-from generators.fault import Find, Fits, Place, fault
-from generators.faults.fits import REQUESTS, all_of, has_no_sessions, meaning_of
+from generators.faults.applicability import REQUESTS, all_of, has_no_sessions, meaning_of
 from generators.faults.occasions import acknowledged_request, filled, rebuilt
-from generators.turn import Duty, Edit, Label, Sent, Turn
+from generators.simulation.activation import Duty, Edit, Label, Sent, Turn
+from generators.simulation.fault import Find, Fits, Place, fault
 from pcap_tools.codec import Codec
 from pcap_tools.codec.message import Message, WireError
 from pcap_tools.dialect import Dialect

@@ -6,11 +6,11 @@ the dialect has the roles for it (``rolebyte``), dashboards instruct actuators, 
 
 from __future__ import annotations
 
-from generators.network import NetworkOptions
 from generators.scenarios.rooms import rooms_with_loops
 from generators.scenarios.script import ACTUATORS, PUBLISHERS, SUBSCRIBERS, Script, Setting, has_loop, role
-from generators.stage import Node, Site, Verb
-from generators.vocabulary import Vocabulary
+from generators.simulation.network import NetworkOptions
+from generators.simulation.site import Node, Site, Verb
+from generators.simulation.vocabulary import Vocabulary
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 from reference_broker.messages.sending import SECOND

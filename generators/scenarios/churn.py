@@ -20,8 +20,8 @@ from generators.scenarios.building import (
 )
 from generators.scenarios.rooms import rooms_with_loops
 from generators.scenarios.script import Script, Setting, has_loop
-from generators.stage import Node, Site, Verb
-from generators.vocabulary import Vocabulary
+from generators.simulation.site import Node, Site, Verb
+from generators.simulation.vocabulary import Vocabulary
 from reference_broker.messages.sending import SECOND
 
 FILTERS_EACH = 3

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from generators.capture_options import MIN_MTU, MIN_MTU_IPV6, CaptureOptions
+from generators.capture.options import MIN_MTU, MIN_MTU_IPV6, CaptureOptions
 from generators.scenarios.building import populate, vocabulary
 from generators.scenarios.rooms import LONG_ROOM_BYTES
 from generators.scenarios.script import Script, Setting, has_loop
-from generators.stage import Site
+from generators.simulation.site import Site
 from pcap_tools.errors import UsageError
 
 USUAL_MTU = 1500

@@ -6,11 +6,11 @@ All of it fits within the broker's limits, so that every valid message has its r
 
 from __future__ import annotations
 
-from generators.fault import CATALOGUE
 from generators.scenarios.building import STEP_S, create_topics, populate, vocabulary, wanted
 from generators.scenarios.script import PUBLISHERS, SUBSCRIBERS, Script, Setting, role
-from generators.stage import Site, Verb
-from generators.vocabulary import Vocabulary
+from generators.simulation.fault import CATALOGUE
+from generators.simulation.site import Site, Verb
+from generators.simulation.vocabulary import Vocabulary
 from pcap_tools.dialect import Dialect
 
 RATE = 0.15

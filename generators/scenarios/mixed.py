@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from generators.capture_options import CaptureOptions, Point
+from generators.capture.options import CaptureOptions, Point
 from generators.scenarios.building import populate
 from generators.scenarios.script import Script, Setting
-from generators.stage import Site
+from generators.simulation.site import Site
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 

@@ -6,9 +6,9 @@ none. ``report-rolebyte`` gives the frames that its report prints, each seen twi
 
 from __future__ import annotations
 
-from generators.capture_options import CaptureOptions, LinkType, Point
+from generators.capture.options import CaptureOptions, LinkType, Point
 from generators.scenarios.script import Script, Setting
-from generators.stage import Site, Verb
+from generators.simulation.site import Site, Verb
 from pcap_tools.errors import UsageError
 from reference_broker.client.applications import Actuator, Dashboard, Window
 

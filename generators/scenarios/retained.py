@@ -14,8 +14,8 @@ from generators.scenarios.building import (
     wanted,
 )
 from generators.scenarios.script import Script, Setting
-from generators.stage import Node, Site, Verb
-from generators.vocabulary import Vocabulary
+from generators.simulation.site import Node, Site, Verb
+from generators.simulation.vocabulary import Vocabulary
 from pcap_tools.errors import UsageError
 
 FILTERS_EACH = 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generators.scenarios.script import Setting
-from generators.stage import Site, Verb
+from generators.simulation.site import Site, Verb
 from reference_broker.client.applications import INSTRUCTIONS, Actuator, Dashboard
 from reference_broker.messages.sending import SECOND
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from generators.capture_options import CaptureOptions
-from generators.chance import Chance
-from generators.network import NetworkOptions
-from generators.stage import Site
+from generators.capture.options import CaptureOptions
+from generators.simulation.network import NetworkOptions
+from generators.simulation.random_source import Chance
+from generators.simulation.site import Site
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 from reference_broker import Endpoint

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fuzzing.in_lua import outcome_of_line
-from fuzzing.outcome import Outcome, outcome_of
+from fuzzing.decoders.in_lua import outcome_of_line
+from fuzzing.decoders.outcome import Outcome, outcome_of
 from pcap_tools.codec import Codec
 from pcap_tools.dialect import builtin_names
 from pcap_tools.dissector import write_dissector

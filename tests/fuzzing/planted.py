@@ -8,8 +8,8 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from fuzzing.capture_trial import Verdict, try_capture
-from fuzzing.captures import Mutant, make_mutant
+from fuzzing.captures.mutants import Mutant, make_mutant
+from fuzzing.captures.trial import Verdict, try_capture
 
 SEED = 1
 _GOOD = Verdict(0, 0, False, False, ())

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fuzzing.capture_run import Figures, Settings, run, save
-from fuzzing.capture_trial import try_capture
-from fuzzing.captures import MUTATORS, make_mutant
-from fuzzing.good_captures import good_captures
+from fuzzing.captures.mutants import MUTATORS, make_mutant
+from fuzzing.captures.run import Figures, Settings, run, save
+from fuzzing.captures.sound import good_captures
+from fuzzing.captures.trial import try_capture
 from tests.fuzzing import planted
 from tests.fuzzing.planted import SEED
 from tests.pcap_tools.columnar import captures as readers

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from fuzzing.backends import Columnar
-from fuzzing.comparing import Comparison, Tally
-from fuzzing.datagrams import chance, items_of
-from fuzzing.dialect_rounds import run_round
-from fuzzing.differential import Chunk, Totals, known_dialects, main, mixed_items, run_chunk
-from fuzzing.in_lua import LUAS, Lua
-from fuzzing.kinds import KINDS
-from fuzzing.outcome import Answer, Failure, Item, Outcome, differing, outcome_of
+from fuzzing.decoders.backends import Columnar
+from fuzzing.decoders.comparing import Comparison, Tally
+from fuzzing.decoders.datagrams import chance, items_of
+from fuzzing.decoders.dialect_rounds import run_round
+from fuzzing.decoders.differential import Chunk, Totals, known_dialects, main, mixed_items, run_chunk
+from fuzzing.decoders.in_lua import LUAS, Lua
+from fuzzing.decoders.kinds import KINDS
+from fuzzing.decoders.outcome import Answer, Failure, Item, Outcome, differing, outcome_of
 from pcap_tools.codec import Codec
 
 SEED = 20_261_116
@@ -156,7 +156,7 @@ def test_a_loader_that_raises_anything_else_is_noticed(monkeypatch: pytest.Monke
     def parse(text: str) -> None:
         raise KeyError("planted")
 
-    monkeypatch.setattr("fuzzing.dialect_rounds.parse_dialect", parse)
+    monkeypatch.setattr("fuzzing.decoders.dialect_rounds.parse_dialect", parse)
     totals = Totals()
     totals.add(("dialects", run_round("1", [])))
     assert not totals.is_clean

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from fuzzing.comparing import Comparison
-from fuzzing.kinds import KINDS
-from fuzzing.outcome import Item, Outcome
+from fuzzing.decoders.comparing import Comparison
+from fuzzing.decoders.kinds import KINDS
+from fuzzing.decoders.outcome import Item, Outcome
 from pcap_tools.dialect import Dialect, DialectError, parse_dialect
 
 WORDLESS = """\

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from fuzzing import simulation
-from fuzzing.simulation_topics import takes
+from fuzzing.simulations import run as simulation
+from fuzzing.simulations.topics import takes
 from pcap_tools.dialect import Dialect, load_dialect
 from pcap_tools.dialect.spec import TopicsSpec
 from reference_broker import Broker, Endpoint, Send, broker_for
@@ -41,7 +41,7 @@ class Altered:
             alter(broker)
             return broker
 
-        monkeypatch.setattr("generators.cast.broker_for", made)
+        monkeypatch.setattr("generators.simulation.parties.broker_for", made)
 
 
 def forgets_every_50th_message(broker: Broker) -> None:
@@ -130,7 +130,7 @@ def test_a_broker_that_is_wrong_is_caught_and_the_failure_replays_from_its_seed(
     assert simulation.judge(seed, "colon")[0] == failures
     assert simulation.main(["--seeds", "1", "--from", str(seed), "--dialect", "colon"]) == 1
     said = capsys.readouterr().out
-    assert f"python -m fuzzing.simulation --seeds 1 --from {seed} --dialect colon" in said
+    assert f"python -m fuzzing.simulations.run --seeds 1 --from {seed} --dialect colon" in said
     monkeypatch.undo()
     assert simulation.judge(seed, "colon")[0] == [], "a right broker passes the same seed"
 

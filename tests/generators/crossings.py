@@ -7,10 +7,10 @@ from io import BytesIO
 
 import pytest
 
-from generators.capture_options import CaptureOptions
-from generators.capture_point import Capture, take, write
-from generators.chance import Chance
-from generators.crossing import Crossing
+from generators.capture.capture_point import Capture, take, write
+from generators.capture.options import CaptureOptions
+from generators.simulation.random_source import Chance
+from generators.simulation.transit import Crossing
 from pcap_tools.capture import Damage, Datagram, read_datagrams
 from pcap_tools.dialect import load_dialect
 from reference_broker import Endpoint

@@ -6,7 +6,7 @@ import io
 import json
 from hashlib import sha256
 
-from generators.capture_point import write
+from generators.capture.capture_point import write
 from generators.generate import Order, generate
 from generators.scenarios import SCENARIOS
 

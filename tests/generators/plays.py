@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generators.capture_point import write
+from generators.capture.capture_point import write
 from generators.generate import Made, Order, generate
 from pcap_tools.codec.decoding import Row, decode_capture
 from pcap_tools.dialect import builtin_names

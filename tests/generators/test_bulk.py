@@ -14,8 +14,8 @@ from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
-from generators.bulk import write_bulk
-from generators.segment import Segment, Tiling
+from generators.bulk.segment import Segment, Tiling
+from generators.bulk.write import write_bulk
 from pcap_tools.capture import CaptureError, Frame, read_datagrams, read_frames
 from pcap_tools.errors import UsageError
 from tests.generators import tiled_traffic as t

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from generators.capture_options import CaptureOptions, LinkType, Point
+from generators.capture.options import CaptureOptions, LinkType, Point
 from pcap_tools.errors import UsageError
 
 

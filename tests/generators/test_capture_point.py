@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generators.capture_options import CaptureOptions, LinkType, Point
-from generators.capture_point import Capture, write
-from generators.crossing import Crossing
+from generators.capture.capture_point import Capture, write
+from generators.capture.options import CaptureOptions, LinkType, Point
+from generators.simulation.transit import Crossing
 from pcap_tools.capture import read_frames
 from pcap_tools.errors import UsageError
 from tests.dissector.tshark import fields_of

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from generators.capture_point import write
+from generators.capture.capture_point import write
 from generators.generate import Order, generate
 from generators.scenarios import SCENARIOS
 from tests.conftest import REPO

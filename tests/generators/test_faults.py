@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from generators.fault import CATALOGUE
+from generators.simulation.fault import CATALOGUE
 from tests.generators.seen import acks as see_acks
 from tests.generators.seen import content as see_content
 from tests.generators.seen import delivery as see_delivery

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from generators.fault import CATALOGUE
 from generators.generate import Order, generate
+from generators.simulation.fault import CATALOGUE
 from pcap_tools import load_dialect
 from pcap_tools.errors import UsageError
 from tests.generators.seen import acks as see_acks

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from generators.conditions import SNAPLEN, conditions
-from generators.fault import CATALOGUE, Place
+from generators.faults.conditions import SNAPLEN, conditions
 from generators.generate import Made, Order, generate, stage
-from generators.simulation import START_NS
+from generators.simulation.engine import START_NS
+from generators.simulation.fault import CATALOGUE, Place
 from pcap_tools.errors import UsageError
 
 CONDITIONS = [name for name, fault in CATALOGUE.items() if fault.is_condition]

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from generators.capture_options import CaptureOptions, LinkType, Point
-from generators.capture_point import Capture, take, write
-from generators.chance import Chance
-from generators.crossing import Crossing
+from generators.capture.capture_point import Capture, take, write
+from generators.capture.options import CaptureOptions, LinkType, Point
+from generators.simulation.random_source import Chance
+from generators.simulation.transit import Crossing
 from pcap_tools.codec.decoding import decode_capture
 from pcap_tools.dialect import builtin_names
 from tests.conftest import Command

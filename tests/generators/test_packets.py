@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 import pytest
 from scapy.config import conf
 
-from generators.capture_options import CaptureOptions, LinkType, Point
-from generators.crossing import Crossing
-from generators.packets import ETHERTYPE_ARP, ETHERTYPE_IPV4, PacketMaker, ip_ids, link_header, mac_of
+from generators.capture.options import CaptureOptions, LinkType, Point
+from generators.capture.packets import ETHERTYPE_ARP, ETHERTYPE_IPV4, PacketMaker, ip_ids, link_header, mac_of
+from generators.simulation.transit import Crossing
 from pcap_tools.errors import UsageError
 from tests.generators.crossings import BROKER, BROKER6, CLIENTS, CLIENTS6, COLON, LONG, both_families, captured
 from tests.generators.crossings import crossing as make

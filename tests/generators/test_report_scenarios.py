@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from generators.capture_point import write
+from generators.capture.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.capture import Datagram, read_datagrams
 from pcap_tools.errors import UsageError

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from generators.chance import Chance
-from generators.fault import CATALOGUE
 from generators.generate import Order, generate
 from generators.scenarios import SCENARIOS, Script, Setting
 from generators.scenarios.hostile import FAULTS
-from generators.simulation import START_NS, Simulation
+from generators.simulation.engine import START_NS, Simulation
+from generators.simulation.fault import CATALOGUE
+from generators.simulation.random_source import Chance
 from pcap_tools.dialect import builtin_names
 from pcap_tools.errors import UsageError
 from tests.generators.plays import ALL_DIALECTS, SMALL, Play, named, play

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from generators.capture_options import CaptureOptions, LinkType, Point
-from generators.capture_point import Capture
+from generators.capture.capture_point import Capture
+from generators.capture.options import CaptureOptions, LinkType, Point
 from tests.generators.crossings import (
     BROKER,
     CLIENTS,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from generators.network import Cut, NetworkOptions
-from generators.simulation import START_NS, Simulation
-from generators.stage import Site, Verb
+from generators.simulation.engine import START_NS, Simulation
+from generators.simulation.network import Cut, NetworkOptions
+from generators.simulation.site import Site, Verb
 from pcap_tools.dialect import load_dialect
 from reference_broker.client.requests import EventKind
 from reference_broker.messages.sending import SECOND

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from generators.bulk import write_bulk
+from generators.bulk.segment import Tiling
+from generators.bulk.tiling import order_to_repeat, segment_of
+from generators.bulk.write import write_bulk
 from generators.generate import Made, Order, generate
 from generators.scenarios import SCENARIOS
-from generators.segment import Tiling
-from generators.tiling import order_to_repeat, segment_of
 from pcap_tools.capture import read_datagrams
 from pcap_tools.codec.decoding import Row, decode_capture
 from pcap_tools.errors import UsageError

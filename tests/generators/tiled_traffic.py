@@ -19,7 +19,7 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
 from scapy.layers.l2 import CookedLinux, CookedLinuxV2, Dot1Q, Ether
 from scapy.packet import Packet, Raw
 
-from generators.segment import Segment
+from generators.bulk.segment import Segment
 
 T0 = 1_700_000_000_123_456_789
 GAP = 1_000_003

@@ -11,10 +11,10 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from generators.capture_options import Point
-from generators.capture_point import Capture
-from generators.fault import CATALOGUE
+from generators.capture.capture_point import Capture
+from generators.capture.options import Point
 from generators.generate import Order, generate
+from generators.simulation.fault import CATALOGUE
 from pcap_tools.capture import CaptureWriter
 from pcap_tools.dialect import load_dialect
 

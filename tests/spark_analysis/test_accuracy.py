@@ -73,7 +73,7 @@ def test_only_errors_count_against_traffic_without_faults() -> None:
 def test_the_command_of_a_case_makes_its_capture(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
-    from generators.capture_point import write
+    from generators.capture.capture_point import write
     from generators.generate import generate
     from topicshark.main import app
 

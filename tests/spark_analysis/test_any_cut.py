@@ -17,10 +17,10 @@ from hypothesis import event, example, given, note, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from generators.capture_options import Point
-from generators.capture_point import Capture, CapturedFrame
-from generators.fault import CATALOGUE
+from generators.capture.capture_point import Capture, CapturedFrame
+from generators.capture.options import Point
 from generators.generate import Order, generate
+from generators.simulation.fault import CATALOGUE
 from pcap_tools.capture import CaptureWriter
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.dialect import load_dialect

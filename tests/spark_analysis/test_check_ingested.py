@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from generators.capture_point import write
+from generators.capture.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.schema import SCHEMA_VERSION

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.cluster import PATIENCE_S, command_of, offspring, standalone_cluster
-from generators.bulk import write_bulk
+from generators.bulk.tiling import segment_of
+from generators.bulk.write import write_bulk
 from generators.generate import Order, generate
-from generators.tiling import segment_of
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS

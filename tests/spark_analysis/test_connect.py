@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from generators.capture_point import write
+from generators.capture.capture_point import write
 from generators.generate import Order, generate
 from spark_analysis.manifest import file_places, load_manifest
 from spark_analysis.source_options import SOURCE_COLUMNS

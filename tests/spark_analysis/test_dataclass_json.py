@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from generators.capture_options import Point
-from generators.capture_point import write
+from generators.capture.capture_point import write
+from generators.capture.options import Point
 from generators.generate import Order, generate
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.decoder import Decoder

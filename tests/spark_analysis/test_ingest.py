@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from generators.bulk import write_bulk
-from generators.capture_options import Point
-from generators.capture_point import write
+from generators.bulk.tiling import segment_of
+from generators.bulk.write import write_bulk
+from generators.capture.capture_point import write
+from generators.capture.options import Point
 from generators.generate import Order, generate
-from generators.tiling import segment_of
 from pcap_tools.codec.answer_key import answer_key, subscriber_port, topic_number
 from pcap_tools.codec.decoding import Notes, Row, decode_capture
 from pcap_tools.codec.detect import wanted_dialects

@@ -7,8 +7,8 @@ from io import BytesIO
 
 import pytest
 
-from generators.capture_options import Point as Place
-from generators.capture_point import write
+from generators.capture.capture_point import write
+from generators.capture.options import Point as Place
 from generators.generate import Made, Order, generate
 from pcap_tools import load_dialect
 from pcap_tools.columnar.decode.decoder import Decoder

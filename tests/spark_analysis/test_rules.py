@@ -7,7 +7,7 @@ import re
 import pytest
 
 from generators import faults as _catalogue  # noqa: F401 - enters the faults in the catalogue
-from generators.fault import CATALOGUE
+from generators.simulation.fault import CATALOGUE
 from pcap_tools import load_dialect
 from pcap_tools.codec.message import WireError
 from pcap_tools.dialect import builtin_names, parse_dialect

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from generators.capture_point import write
+from generators.capture.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.errors import TopicsharkError
 from spark_analysis import stream_analysis

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from generators.capture_point import write
+from generators.capture.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.codec.decoding import decode_capture
 from pcap_tools.dialect import load_dialect

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import pytest
 
-from generators.capture_point import write
+from generators.capture.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.dialect import builtin_names
 from tests.conftest import REPO

@@ -56,7 +56,7 @@ def _step(number: int, what: str) -> Iterator[None]:
 
 
 def _generate(capture: Path, truth: Path) -> dict[str, Any]:
-    from generators.capture_point import write
+    from generators.capture.capture_point import write
     from generators.generate import Order, generate
 
     order = Order("mixed", dialects=DIALECTS, faults=FAULTS, sensors=4, dashboards=3, actuators=2, rounds=30)

@@ -115,7 +115,7 @@ def _show_scenarios() -> None:
 
 def _show_faults() -> None:
     import generators.generate  # noqa: F401 - fills the catalogue
-    from generators.fault import CATALOGUE
+    from generators.simulation.fault import CATALOGUE
 
     in_order = sorted(CATALOGUE.items(), key=lambda item: item[1].is_condition)
     for name, known in in_order:
@@ -149,7 +149,7 @@ def _order(
 
 def _fault(text: str) -> tuple[str, float]:
     """`ack-missing=0.05`."""
-    from generators.fault import DEFAULT_RATE
+    from generators.simulation.fault import DEFAULT_RATE
     from pcap_tools.errors import UsageError
 
     name, equals, rate = text.partition("=")
@@ -183,7 +183,7 @@ def _whole_number(text: str) -> int:
 
 def _order_at(wanted: dict[str, Any], place: dict[str, Any]) -> "Order":
     """The order with the place at which the capture is taken."""
-    from generators.capture_options import LinkType, Point
+    from generators.capture.options import LinkType, Point
     from generators.generate import Order
     from pcap_tools.errors import UsageError
 
@@ -210,7 +210,7 @@ def _made(order: "Order") -> "Made":
 
 
 def _simulated(wanted: dict[str, Any], place: dict[str, Any], output: str, truth: Path | None) -> None:
-    from generators.capture_point import write
+    from generators.capture.capture_point import write
 
     made = _made(_order_at(wanted, place))
     write(made.capture, output, names=made.host_names() if output.endswith(".pcapng") else None)
@@ -221,8 +221,8 @@ def _simulated(wanted: dict[str, Any], place: dict[str, Any], output: str, truth
 
 
 def _bulk(wanted: dict[str, Any], place: dict[str, Any], packets: int, output: str, truth: Path | None) -> None:
-    from generators.bulk import write_bulk
-    from generators.tiling import order_to_repeat, segment_of, tiling_facts
+    from generators.bulk.tiling import order_to_repeat, segment_of, tiling_facts
+    from generators.bulk.write import write_bulk
 
     made = _made(order_to_repeat(_order_at(wanted, place)))
     options = made.capture.options

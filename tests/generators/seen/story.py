@@ -7,7 +7,7 @@ from functools import cache
 from io import BytesIO
 from typing import Any
 
-from generators.capture_point import write
+from generators.capture.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools import load_dialect
 from pcap_tools.codec.decoding import decode_capture

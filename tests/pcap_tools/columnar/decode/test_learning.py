@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from generators.capture_point import write
+from generators.capture.capture_point import write
 from generators.generate import Order, generate
 from pcap_tools.capture import read_datagrams
 from pcap_tools.codec.detect import Detector

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from generators.capture_options import Point
-from generators.capture_point import write
+from generators.capture.capture_point import write
+from generators.capture.options import Point
 from generators.generate import Order, generate
 from pcap_tools.codec.detect import Detector
 from pcap_tools.columnar.decode.decoder import Decoder

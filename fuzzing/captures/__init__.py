@@ -1,0 +1,1 @@
+"""Broken capture files through every reader."""

@@ -1,0 +1,1 @@
+"""Simulated runs under every network fault, judged by invariants."""

@@ -1,0 +1,1 @@
+"""Captures of any size: one simulated run, repeated with new hosts, counters and checksums."""

@@ -1,0 +1,150 @@
+"""What a fault is. The faults themselves stand in ``faults/``, one file a family; ``@fault`` enters them here.
+
+    @fault("status-missing", "A-STATUS-MISSING", Place.BROKER, "a request is acknowledged, but no status follows")
+    def status_missing(turn: Turn) -> Edit | None:
+        ...
+
+The function looks at a turn. Where it has nothing to do there it returns None, else a function that does it and
+returns labels: so a rate is a share of the occasions. Faults of the network and of the capture are not done in turns;
+they set options (see ``conditions.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from generators.simulation.activation import Edit, Label, Turn
+from pcap_tools.dialect import Dialect
+from pcap_tools.errors import UsageError
+
+DEFAULT_RATE = 0.1
+
+
+class Place(StrEnum):
+    """Who does it."""
+
+    BROKER = "broker"
+    CLIENT = "client"
+    APPLICATION = "application"
+    NETWORK = "network"
+    CAPTURE = "capture"
+
+
+Find = Callable[[Turn], Edit | None]
+Follow = Callable[[Turn], list[Label] | None]
+Fits = Callable[[Dialect], str | None]
+NO_FAMILY = "-"
+
+
+def _fits_all(dialect: Dialect) -> str | None:
+    return None
+
+
+def _finds_nothing(turn: Turn) -> Edit | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """``follow`` sees every turn of every party before any fault is looked for: it does what an earlier edit led to.
+
+    ``fits`` tells why a dialect cannot have the fault, or None. ``rules`` names all rules it breaks, the first its own;
+    what goes wrong in the network or the capture breaks none.
+    """
+
+    name: str
+    rules: tuple[str, ...]
+    place: Place
+    about: str
+    find: Find = _finds_nothing
+    follow: Follow | None = None
+    fits: Fits = _fits_all
+
+    @property
+    def family(self) -> str:
+        return self.rules[0].partition("-")[0] if self.rules else NO_FAMILY
+
+    @property
+    def is_condition(self) -> bool:
+        """Whether it is set by options of the network or the capture, and not done in turns."""
+        return self.place in (Place.NETWORK, Place.CAPTURE)
+
+
+CATALOGUE: dict[str, Fault] = {}
+
+
+def fault(
+    name: str,
+    rule: str,
+    place: Place,
+    about: str,
+    *,
+    also: tuple[str, ...] = (),
+    follow: Follow | None = None,
+    fits: Fits = _fits_all,
+) -> Callable[[Find], Find]:
+    def enter(find: Find) -> Find:
+        CATALOGUE[name] = Fault(name, (rule, *also), place, about, find, follow, fits)
+        return find
+
+    return enter
+
+
+@dataclass(slots=True)
+class Armed:
+    """A fault that may happen in a run, at its rate, and what it remembers (a memory a site)."""
+
+    fault: Fault
+    rate: float = DEFAULT_RATE
+    memories: dict[int, dict[Any, Any]] = field(default_factory=dict)
+    fitting: dict[str, bool] = field(default_factory=dict)
+    occasions: int = 0
+    done: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise UsageError(f"the rate of {self.fault.name} is a share above 0 up to 1, not {self.rate}")
+
+    def step_in(self, turn: Turn) -> list[Label]:
+        """Do it, if this turn gives an occasion and chance wants it."""
+        turn.memory = self._memory(turn)
+        fits = self.fault.place is _place_of(turn) and self._fits(turn)
+        edit = self.fault.find(turn) if fits else None
+        if edit is None:
+            return []
+        self.occasions += 1
+        if not turn.chance.happens(self.rate):
+            return []
+        labels = self._signed(edit())
+        self.done += bool(labels)
+        return labels
+
+    def go_on(self, turn: Turn) -> list[Label]:
+        if self.fault.follow is None:
+            return []
+        turn.memory = self._memory(turn)
+        return self._signed(self.fault.follow(turn) or [])
+
+    def _signed(self, labels: list[Label]) -> list[Label]:
+        for label in labels:
+            label.fault = self.fault.name
+        return labels
+
+    def _fits(self, turn: Turn) -> bool:
+        """Of several sites some may have dialects that cannot have the fault."""
+        name = turn.site.dialect.name
+        if name not in self.fitting:
+            self.fitting[name] = self.fault.fits(turn.site.dialect) is None
+        return self.fitting[name]
+
+    def _memory(self, turn: Turn) -> dict[Any, Any]:
+        return self.memories.setdefault(id(turn.site), {})
+
+
+def _place_of(turn: Turn) -> Place:
+    if turn.is_brokers:
+        return Place.BROKER
+    return Place.APPLICATION if turn.reaction is not None else Place.CLIENT

@@ -1,0 +1,89 @@
+"""The network between the nodes: it delays, loses, doubles and reorders datagrams, and links can be cut.
+
+Without faults it keeps the order of what goes from one host to another, as a switch does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import log
+
+from generators.simulation.random_source import Chance
+from pcap_tools.errors import UsageError
+
+MILLISECOND = 1_000_000
+# Later than any copy that a capture makes: readers take the same bytes within a millisecond for one of those.
+DOUBLE_AFTER_NS = 2 * MILLISECOND
+IN_ORDER_GAP_NS = 1_000
+
+
+class Delay(StrEnum):
+    """How long datagrams take: always as long, evenly spread around the mean, or mostly little and at times much."""
+
+    FIXED = "fixed"
+    UNIFORM = "uniform"
+    EXPONENTIAL = "exponential"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A host that cannot be reached for a while."""
+
+    host: str
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOptions:
+    """``loss``, ``double`` and ``reorder`` are shares of the datagrams."""
+
+    delay_ns: int = 200_000
+    delay: Delay = Delay.UNIFORM
+    spread: float = 0.3
+    loss: float = 0.0
+    double: float = 0.0
+    reorder: float = 0.0
+    cuts: tuple[Cut, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("loss", "double", "reorder"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UsageError(f"{name} is a share from 0 to 1, not {getattr(self, name)}")
+        if self.delay_ns < 1:
+            raise UsageError("the network needs some time; delay must be above 0")
+
+
+class Network:
+    """Says when a datagram arrives: never, once, or more than once."""
+
+    def __init__(self, options: NetworkOptions, chance: Chance) -> None:
+        self._options, self._chance = options, chance
+        self._last: dict[tuple[str, str], int] = {}
+
+    def arrivals(self, src: str, dst: str, sent_ns: int) -> tuple[int, ...]:
+        options = self._options
+        if any(cut.host in (src, dst) and cut.begin_ns <= sent_ns < cut.end_ns for cut in options.cuts):
+            return ()
+        if self._chance.happens(options.loss):
+            return ()
+        arrival = sent_ns + self._delay()
+        if self._chance.happens(options.reorder):
+            arrival += 10 * self._delay()  # what is sent next may overtake it
+        else:
+            arrival = max(arrival, self._last.get((src, dst), 0) + IN_ORDER_GAP_NS)
+            self._last[src, dst] = arrival
+        if self._chance.happens(options.double):
+            return arrival, arrival + DOUBLE_AFTER_NS + self._delay()
+        return (arrival,)
+
+    def _delay(self) -> int:
+        options = self._options
+        if options.delay is Delay.FIXED:
+            return options.delay_ns
+        if options.delay is Delay.UNIFORM:
+            return max(1, self._chance.stretch(options.delay_ns, options.spread))
+        # `log` may differ in its last bit between machines: a microsecond hides that.
+        micros = -log(1 - self._chance.rng.random()) * options.delay_ns // 1_000
+        return max(1, int(micros)) * 1_000
