@@ -42,7 +42,7 @@ def read_datagrams(
         link = links.parser(frame.link_type, frame.number)(frame.data)
         if link is None:
             continue
-        datagram = _read_datagram(frame, link, reassembler)
+        datagram = datagram_of(frame, link, reassembler)
         if datagram is not None:
             datagram.copy_of = copies.copy_of(datagram)
             yield datagram
@@ -50,7 +50,8 @@ def read_datagrams(
         warn(f"{reassembler.dropped} incomplete fragmented datagrams were given up to save memory")
 
 
-def _read_datagram(frame: Frame, link: Link, reassembler: Reassembler) -> Datagram | None:
+def datagram_of(frame: Frame, link: Link, reassembler: Reassembler) -> Datagram | None:
+    """The datagram that a frame holds or completes; `link` is what its link layer says."""
     ethertype, offset, packet_type, interface = link
     data = frame.data
     packet = read_packet(data, ethertype, offset, max(len(data), frame.original_length))

@@ -40,12 +40,13 @@ def read_frames(source: Source, on_damage: OnDamage | None = None) -> Iterator[F
     with open_source(source) as (name, stream):
         window = open_window(stream)
         try:
-            yield from _parser(name, window)
+            yield from frame_parser(name, window)
         except Corrupt as damage:
             (on_damage or log_damage)(Damage(name, damage.offset, damage.text))
 
 
-def _parser(name: str, window: Window) -> Iterator[Frame]:
+def frame_parser(name: str, window: Window) -> Iterator[Frame]:
+    """The frames of a source of either format; `name` is for the error."""
     magic = window.data[:4]
     if magic in MAGICS:
         return read_pcap(window)

@@ -7,7 +7,7 @@ are still counted, because Wireshark shows them as numbered records and frame nu
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from pcap_tools.capture.damage import Corrupt
@@ -33,7 +33,7 @@ FRAMING = 12
 OPT_END, OPT_COMMENT, IF_NAME, IF_TSRESOL, IF_TSOFFSET = 0, 1, 2, 9, 14
 
 
-class _Interface(NamedTuple):
+class InterfaceBlock(NamedTuple):
     """An interface, with its clock: ns = ticks * multiplier // divisor + offset_ns."""
 
     number: int
@@ -48,7 +48,7 @@ class _Interface(NamedTuple):
         return max(-LATEST_NS, min(LATEST_NS, time_ns))
 
 
-class _Block(NamedTuple):
+class Block(NamedTuple):
     """A block whose framing is sound; its body is data[start:stop]."""
 
     kind: int
@@ -70,6 +70,7 @@ class _Layouts:
     """The structs of one byte order."""
 
     def __init__(self, order: str) -> None:
+        self.order = order
         self.framing = struct.Struct(order + "II")
         self.length = struct.Struct(order + "I")
         self.version = struct.Struct(order + "HH")
@@ -88,21 +89,34 @@ def read_pcapng(window: Window) -> Iterator[Frame]:
     return (frame for _, frame in read_blocks(window) if frame is not None)
 
 
-def read_blocks(window: Window) -> Iterator[tuple[_Block, Frame | None]]:
+def read_blocks(window: Window) -> Iterator[tuple[Block, Frame | None]]:
     """Every block of a pcapng stream with the frame that it holds, if it does; raises `Corrupt` likewise."""
-    return _Reader(window).blocks()
+    return BlockReader(window).blocks()
 
 
-class _Reader:
-    def __init__(self, window: Window) -> None:
-        self._window = window
-        self._layouts = _BY_BYTE_ORDER[struct.pack("<I", BYTE_ORDER_MAGIC)]
-        self._interfaces: list[_Interface] = []
-        self._next_interface = 0
+class BlockReader:
+    """Reads blocks from a window; it can begin, and go on in another window, between any two blocks.
+
+    `order` is the byte order of the section, `interfaces` are those that it has declared so far, and `next_interface`
+    is the number of the next one in the file.
+    """
+
+    def __init__(
+        self, window: Window, order: str = "<", interfaces: Sequence[InterfaceBlock] = (), next_interface: int = 0
+    ) -> None:
+        self.window = window
+        self.interfaces = list(interfaces)
+        self.next_interface = next_interface
+        self._layouts = _BY_BYTE_ORDER[struct.pack(order + "I", BYTE_ORDER_MAGIC)]
         self._number = 0
 
-    def blocks(self) -> Iterator[tuple[_Block, Frame | None]]:
-        packets: dict[int, Callable[[_Block], Frame]] = {
+    @property
+    def order(self) -> str:
+        return self._layouts.order
+
+    def blocks(self) -> Iterator[tuple[Block, Frame | None]]:
+        """The blocks of the window, each with the frame that it holds, if it does."""
+        packets: dict[int, Callable[[Block], Frame]] = {
             ENHANCED: self._enhanced,
             SIMPLE: self._simple,
             OBSOLETE: self._obsolete,
@@ -123,8 +137,8 @@ class _Reader:
 
     # --- Blocks ---------------------------------------------------------------------------------------------
 
-    def _blocks(self) -> Iterator[_Block]:
-        window = self._window
+    def _blocks(self) -> Iterator[Block]:
+        window = self.window
         data, position = window.data, 0
         while True:
             if position + FRAMING > len(data):
@@ -138,7 +152,7 @@ class _Reader:
                     window.finish(f"a block of {size} bytes")
                 data, position = window.data, 0
             self._check_trailer(data, position, size)
-            yield _Block(kind, window.start + position, data, position + 8, position + size - 4)
+            yield Block(kind, window.start + position, data, position + 8, position + size - 4)
             position += size
 
     def _block_head(self, data: bytes, position: int) -> tuple[int, int]:
@@ -146,12 +160,12 @@ class _Reader:
         if data.startswith(SECTION_MAGIC, position):
             layouts = _BY_BYTE_ORDER.get(data[position + 8 : position + 12])
             if layouts is None:
-                raise Corrupt(self._window.start + position, "a section header without its byte-order magic")
+                raise Corrupt(self.window.start + position, "a section header without its byte-order magic")
             self._layouts = layouts
         kind, length = self._layouts.framing.unpack_from(data, position)
         if not FRAMING <= length <= MAX_BLOCK:
             limits = f"between {FRAMING} and {MAX_BLOCK}"
-            raise Corrupt(self._window.start + position, f"a block length of {length}, which is not {limits}")
+            raise Corrupt(self.window.start + position, f"a block length of {length}, which is not {limits}")
         # Some writers leave the padding out of the length; Wireshark rounds up too.
         return kind, length + -length % 4
 
@@ -161,9 +175,9 @@ class _Reader:
             (first,) = self._layouts.length.unpack_from(data, position + 4)
             (second,) = self._layouts.length.unpack_from(data, end - 4)
             text = f"a block says {first} bytes at its begin and {second} at its end"
-            raise Corrupt(self._window.start + position, text)
+            raise Corrupt(self.window.start + position, text)
 
-    def _options(self, block: _Block, position: int) -> Iterator[tuple[int, bytes]]:
+    def _options(self, block: Block, position: int) -> Iterator[tuple[int, bytes]]:
         while position + 4 <= block.stop:
             code, length = self._layouts.option.unpack_from(block.data, position)
             position += 4
@@ -176,18 +190,18 @@ class _Reader:
 
     # --- Sections and interfaces ----------------------------------------------------------------------------
 
-    def _start_section(self, block: _Block) -> None:
+    def _start_section(self, block: Block) -> None:
         if block.stop - block.start < 16:
             raise block.corrupt("a section header that is too short")
         major, minor = self._layouts.version.unpack_from(block.data, block.start + 4)
         if major != 1:
             raise block.corrupt(f"a section of the unknown version {major}.{minor}")
-        self._interfaces = []
+        self.interfaces = []
 
-    def _add_interface(self, block: _Block) -> None:
+    def _add_interface(self, block: Block) -> None:
         if block.stop - block.start < 8:
             raise block.corrupt("an interface description that is too short")
-        if len(self._interfaces) >= MAX_INTERFACES:
+        if len(self.interfaces) >= MAX_INTERFACES:
             raise block.corrupt(f"a section with more than {MAX_INTERFACES} interfaces")
         link_type, _, snaplen = self._layouts.interface.unpack_from(block.data, block.start)
         per_second, offset_ns = 10**6, 0
@@ -197,30 +211,30 @@ class _Reader:
             elif code == IF_TSOFFSET and len(value) == 8:
                 offset_ns = self._layouts.offset.unpack(value)[0] * 10**9
         multiplier, divisor = _nanoseconds(per_second)
-        number = self._next_interface
-        self._next_interface += 1
-        self._interfaces.append(_Interface(number, link_type, snaplen, multiplier, divisor, offset_ns))
+        number = self.next_interface
+        self.next_interface += 1
+        self.interfaces.append(InterfaceBlock(number, link_type, snaplen, multiplier, divisor, offset_ns))
 
-    def _interface(self, block: _Block, ident: int) -> _Interface:
-        if ident >= len(self._interfaces):
-            raise block.corrupt(f"a packet of interface {ident}, but the section has {len(self._interfaces)}")
-        return self._interfaces[ident]
+    def _interface(self, block: Block, ident: int) -> InterfaceBlock:
+        if ident >= len(self.interfaces):
+            raise block.corrupt(f"a packet of interface {ident}, but the section has {len(self.interfaces)}")
+        return self.interfaces[ident]
 
     # --- Packets --------------------------------------------------------------------------------------------
 
-    def _enhanced(self, block: _Block) -> Frame:
+    def _enhanced(self, block: Block) -> Frame:
         if block.stop - block.start < 20:
             raise block.corrupt("a packet block that is too short")
         ident, high, low, captured, original = self._layouts.enhanced.unpack_from(block.data, block.start)
         return self._packet(block, ident, high, low, captured, original)
 
-    def _obsolete(self, block: _Block) -> Frame:
+    def _obsolete(self, block: Block) -> Frame:
         if block.stop - block.start < 20:
             raise block.corrupt("a packet block that is too short")
         ident, _, high, low, captured, original = self._layouts.obsolete.unpack_from(block.data, block.start)
         return self._packet(block, ident, high, low, captured, original)
 
-    def _packet(self, block: _Block, ident: int, high: int, low: int, captured: int, original: int) -> Frame:
+    def _packet(self, block: Block, ident: int, high: int, low: int, captured: int, original: int) -> Frame:
         interface = self._interface(block, ident)
         data = self._packet_data(block, block.start + 20, captured)
         options = block.start + 20 + captured + -captured % 4
@@ -229,7 +243,7 @@ class _Reader:
         number, link_type = self._number + 1, interface.link_type
         return Frame(number, time_ns, link_type, interface.number, data, original, comments)
 
-    def _simple(self, block: _Block) -> Frame:
+    def _simple(self, block: Block) -> Frame:
         """No time, no interface (the first one is meant), no captured length (the snaplen tells it)."""
         if block.stop - block.start < 4:
             raise block.corrupt("a packet block that is too short")
@@ -239,14 +253,14 @@ class _Reader:
         data = self._packet_data(block, block.start + 4, captured)
         return Frame(self._number + 1, 0, interface.link_type, interface.number, data, original)
 
-    def _packet_data(self, block: _Block, start: int, captured: int) -> bytes:
+    def _packet_data(self, block: Block, start: int, captured: int) -> bytes:
         if captured > MAX_CAPTURED:
             raise block.corrupt(f"a packet of {captured} bytes, more than the maximum of {MAX_CAPTURED}")
         if start + captured > block.stop:
             raise block.corrupt(f"a packet of {captured} bytes in a block with room for {block.stop - start}")
         return block.data[start : start + captured]
 
-    def _comments(self, block: _Block, position: int) -> tuple[str, ...]:
+    def _comments(self, block: Block, position: int) -> tuple[str, ...]:
         return tuple(
             value.partition(b"\0")[0].decode("utf-8", "replace")
             for code, value in self._options(block, position)

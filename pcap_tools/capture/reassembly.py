@@ -1,9 +1,9 @@
 """IP fragments put together to whole payloads, with Wireshark's result and with bounded memory.
 
 Overlaps: fragments are laid down by offset, those of the same offset in the order of arrival, and a byte that
-is there stays. The first last-fragment says how long the whole is. A train that is complete is forgotten at
-once, so a later fragment with the same key begins a new train: that is how Wireshark tells the copies of an
-`any` capture apart. Beyond Wireshark, which never forgets, a train is dropped after a time and when there are
+is there stays. The first last-fragment says how long the whole is. A group that is complete is forgotten at
+once, so a later fragment with the same key begins a new group: that is how Wireshark tells the copies of an
+`any` capture apart. Beyond Wireshark, which never forgets, a group is dropped after a time and when there are
 too many.
 """
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pcap_tools.capture.ip import Fragment
 
 # What a fragment costs beside its bytes, so that millions of tiny ones hit the limit too.
-_OVERHEAD = 256
+FRAGMENT_COST = 256
 
 
 class Whole(NamedTuple):
@@ -28,7 +28,7 @@ class Whole(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Train:
+class _FragmentGroup:
     """The fragments of one datagram so far; `reach` is how far they cover it without a gap."""
 
     begun_ns: int
@@ -40,7 +40,7 @@ class _Train:
     cost: int = 0
 
     def add(self, fragment: Fragment, body: bytes, frame: int) -> bool:
-        """True if the train is complete now."""
+        """True if the group is complete now."""
         end = fragment.offset + len(body)
         self.pieces.append((fragment.offset, len(self.pieces), body))
         self.frames.append(frame)
@@ -62,57 +62,76 @@ class _Train:
 
 
 class Reassembler:
-    """All open trains of one capture.
+    """All open groups of one capture.
 
-    `timed_out` and `dropped` count the trains that were given up for their age and for want of room.
+    `added` counts the fragments, `timed_out` and `dropped` the groups that were given up for their age and for want of
+    room.
     """
 
     def __init__(
         self,
         timeout_ns: int = 30_000_000_000,
         max_bytes: int = 64 << 20,
-        max_trains: int = 4096,
+        max_groups: int = 4096,
     ) -> None:
         self.timed_out = 0
         self.dropped = 0
-        self._timeout_ns = timeout_ns
+        self.added = 0
+        self.timeout_ns = timeout_ns
         self._max_bytes = max_bytes
-        self._max_trains = max_trains
-        self._trains: OrderedDict[tuple[object, ...], _Train] = OrderedDict()
+        self._max_groups = max_groups
+        self._groups: OrderedDict[tuple[object, ...], _FragmentGroup] = OrderedDict()
         self._cost = 0
 
     def __len__(self) -> int:
-        """The number of open trains."""
-        return len(self._trains)
+        """The number of open groups."""
+        return len(self._groups)
 
     def add(self, fragment: Fragment, body: bytes, frame: int, time_ns: int) -> Whole | None:
         """Take a fragment; the whole payload if this one completed it."""
+        self.added += 1
         self._drop_old(time_ns)
         if not body:
             return None
-        train = self._trains.get(fragment.key)
-        if train is None:
-            train = self._trains[fragment.key] = _Train(time_ns)
-        cost = len(body) + _OVERHEAD
-        train.cost += cost
+        group = self._groups.get(fragment.key)
+        if group is None:
+            group = self._groups[fragment.key] = _FragmentGroup(time_ns)
+        cost = len(body) + FRAGMENT_COST
+        group.cost += cost
         self._cost += cost
-        if train.add(fragment, body, frame):
-            del self._trains[fragment.key]
-            self._cost -= train.cost
-            return Whole(train.join(), tuple(train.frames))
-        while self._cost > self._max_bytes or len(self._trains) > self._max_trains:
+        if group.add(fragment, body, frame):
+            del self._groups[fragment.key]
+            self._cost -= group.cost
+            return Whole(group.join(), tuple(group.frames))
+        while self._cost > self._max_bytes or len(self._groups) > self._max_groups:
             self._drop_oldest()
             self.dropped += 1
         return None
 
+    def pass_by(self, time_ns: int) -> None:
+        """A fragment of this time was seen but need not be kept: old groups go."""
+        self._drop_old(time_ns)
+
+    def open_frames(self) -> set[int]:
+        """The frames of all open groups."""
+        return {frame for group in self._groups.values() for frame in group.frames}
+
+    def open_keys(self) -> list[tuple[object, ...]]:
+        """The keys of all open groups."""
+        return list(self._groups)
+
+    def has_room(self, groups: int, cost: int) -> bool:
+        """This much more would drop no group, even if nothing were completed meanwhile."""
+        return len(self) + groups <= self._max_groups and self._cost + cost <= self._max_bytes
+
     def _drop_old(self, now_ns: int) -> None:
-        while self._trains:
-            oldest = next(iter(self._trains.values()))
-            if now_ns - oldest.begun_ns <= self._timeout_ns:
+        while self._groups:
+            oldest = next(iter(self._groups.values()))
+            if now_ns - oldest.begun_ns <= self.timeout_ns:
                 return
             self._drop_oldest()
             self.timed_out += 1
 
     def _drop_oldest(self) -> None:
-        _, train = self._trains.popitem(last=False)
-        self._cost -= train.cost
+        _, group = self._groups.popitem(last=False)
+        self._cost -= group.cost

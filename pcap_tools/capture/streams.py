@@ -28,8 +28,8 @@ _SLICE = 1 << 16
 _BITE = 1 << 14
 
 
-class _Broken(Exception):
-    """The bytes end before their time; says why."""
+class BrokenStream(Exception):
+    """The bytes end early; the text is the reason."""
 
 
 class Window:
@@ -72,7 +72,7 @@ class Window:
     def _next_chunk(self) -> bytes:
         try:
             return next(self._chunks, b"")
-        except _Broken as error:
+        except BrokenStream as error:
             self._trouble = str(error)
             return b""
 
@@ -116,7 +116,7 @@ def _plain(stream: BinaryIO) -> Iterator[bytes]:
         try:
             chunk = read(CHUNK)
         except OSError as error:
-            raise _Broken(f"reading failed: {error.strerror or error}") from error
+            raise BrokenStream(f"reading failed: {error.strerror or error}") from error
         if not chunk:
             return
         if not isinstance(chunk, bytes):
@@ -129,7 +129,7 @@ def _resume(window: Window) -> Iterator[bytes]:
     while window.need(len(window.data), 1):
         yield window.data
     if window.trouble:
-        raise _Broken(window.trouble)
+        raise BrokenStream(window.trouble)
 
 
 def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -152,11 +152,11 @@ def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
             if out:
                 yield out
             if error:
-                raise _Broken(f"the gzip data is damaged ({error})")
+                raise BrokenStream(f"the gzip data is damaged ({error})")
             pending = len(out) == _SLICE
             rest = member.unused_data if member.eof else member.unconsumed_tail
     if not member.eof:
-        raise _Broken("the gzip data ends early")
+        raise BrokenStream("the gzip data ends early")
 
 
 def _bites(chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -23,34 +23,34 @@ KEY_BITS = 63  # so that a key is never negative
 PORT_LIMIT = 1 << 31
 
 
-class Tie(NamedTuple):
+class RequestKey(NamedTuple):
     """How ACKs find their requests: ``by`` echo, copy or a field; ``acks`` are the messages that do."""
 
     by: str
     acks: frozenset[str]
 
 
-def tie_of(dialect: Dialect) -> Tie | None:
+def request_key_of(dialect: Dialect) -> RequestKey | None:
     """The first way that is more than order, or None."""
     ways: dict[str, set[str]] = {}
     for name, variants in dialect.spec.messages.items():
         for variant in variants:
             if variant.acks and variant.acks_by != ORDER:
                 ways.setdefault(variant.acks_by, set()).add(name)
-    return next((Tie(by, frozenset(acks)) for by, acks in ways.items()), None)
+    return next((RequestKey(by, frozenset(acks)) for by, acks in ways.items()), None)
 
 
 def answer_key(dialect: Dialect, message: Message, datagram: bytes) -> int | None:
     """What is equal in a request and in its ACK; None if nothing is."""
-    tie, layout = tie_of(dialect), message.layout
-    if tie is None or layout is None or message.error is not None:
+    request_key, layout = request_key_of(dialect), message.layout
+    if request_key is None or layout is None or message.error is not None:
         return None
     said = datagram[: len(datagram) - message.padding]
-    if tie.by == ECHO:
+    if request_key.by == ECHO:
         return fnv1a(_repeated(layout, message, said))
-    holder = tie.by
-    if tie.by == COPY:
-        copy = copy_of_request(layout) if layout.message in tie.acks else None
+    holder = request_key.by
+    if request_key.by == COPY:
+        copy = copy_of_request(layout) if layout.message in request_key.acks else None
         if copy is None:
             return fnv1a(said)
         holder = copy.name

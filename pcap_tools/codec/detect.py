@@ -153,8 +153,8 @@ class Detector:
         self._own_ports = {name: set(codec.dialect.ports) for name, codec in self.codecs.items()}
         for port, name in (ports or {}).items():
             self._own_ports[name].add(port)
-        self._tallies: dict[Endpoint, dict[str, Tally]] = {}
-        self._told: set[tuple[Endpoint, str, int]] = set()
+        self.tallies: dict[Endpoint, dict[str, Tally]] = {}
+        self.counted: set[tuple[Endpoint, str, int]] = set()
         self._known: dict[Endpoint, tuple[float, str]] = {}
         self._ports: dict[int, str] = {}
 
@@ -168,11 +168,11 @@ class Detector:
                 self._count(endpoint, name, message, bits)
 
     def _count(self, endpoint: Endpoint, name: str, message: Message | None, bits: float) -> None:
-        by_dialect = self._tallies.get(endpoint)
+        by_dialect = self.tallies.get(endpoint)
         if by_dialect is None:
-            if len(self._tallies) >= MAX_ENDPOINTS:
+            if len(self.tallies) >= MAX_ENDPOINTS:
                 return
-            by_dialect = self._tallies[endpoint] = {}
+            by_dialect = self.tallies[endpoint] = {}
         tally = by_dialect.setdefault(name, Tally())
         tally.seen += 1
         if message is None or bits <= 0:
@@ -180,15 +180,15 @@ class Detector:
         tally.decoded += 1
         tally.bits += bits
         key = (endpoint, name, id(message.layout))
-        if key not in self._told:
-            self._told.add(key)
+        if key not in self.counted:
+            self.counted.add(key)
             tally.distinct_bits += bits
         tally.says_more_than_acks |= message.meaning != "ack"
 
     def decide(self) -> list[Evidence]:
         """Settle which endpoint speaks what; returns the evidence, strongest first."""
         believed: list[tuple[float, Evidence]] = []
-        for endpoint, by_dialect in self._tallies.items():
+        for endpoint, by_dialect in self.tallies.items():
             likely = [(tally.bits, name) for name, tally in by_dialect.items() if self._believes(endpoint, name, tally)]
             if not likely:
                 continue

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from pcap_tools.codec.answer_key import tie_of
+from pcap_tools.codec.answer_key import request_key_of
 from pcap_tools.dialect import Dialect
 from pcap_tools.dialect.program import Layout
 
@@ -39,7 +39,7 @@ def _layouts(dialect: Dialect) -> Iterator[Layout]:
 
 # Columns that only some dialects have: which do.
 _HAVE: dict[str, Callable[[Dialect], bool]] = {
-    "key": lambda dialect: tie_of(dialect) is not None,
+    "key": lambda dialect: request_key_of(dialect) is not None,
     "number": lambda dialect: dialect.spec.topics.number is not None,
     "port": lambda dialect: dialect.spec.broker.subscriber_port is not None,
     "code": lambda dialect: any(layout.code for layout in _layouts(dialect)),

@@ -1,4 +1,5 @@
-"""From datagrams to columns: form and message are chosen as ``docs/decoding.md`` tells; texts are marked, not written.
+"""From datagrams to columns: form and message are chosen as ``docs/decoding.md`` tells; texts are referred to, not
+written.
 
 A datagram is first tried by the plans of its layouts (see ``plans``), which is quick and enough for nearly all valid
 ones: a plan gives the same result as the walk, or none. Datagrams that no plan is sure of are walked. ``text_columns``
@@ -49,7 +50,7 @@ MATCH, NO_MATCH, UNSURE = 0, 1, 2
 _SIZE, _PLAN_NUL_PADDING = int(PlanColumn.SIZE), int(PlanColumn.NUL_PADDING)
 _GUARD_MASK, _GUARD_MASK_HIGH, _GUARD, _GUARD_HIGH = (int(PlanColumn.GUARD_MASK) + index for index in range(4))
 _VALID_MASK, _VALID = int(PlanColumn.VALID_MASK), int(PlanColumn.VALID)
-_LOOKS, _LOOKS_END, _TAIL, _TAIL_END = (int(PlanColumn.LOOKS) + index for index in range(4))
+_HEAD_CHECKS, _HEAD_CHECKS_END, _TAIL, _TAIL_END = (int(PlanColumn.HEAD_CHECKS) + index for index in range(4))
 _OP, _FLAGS, _STEP_SIZE = int(StepColumn.OP), int(StepColumn.FLAGS), int(StepColumn.SIZE)
 _CHARSET, _COUNTS = int(StepColumn.CHARSET), int(StepColumn.COUNTS)
 _LITERAL, _LITERAL_SIZE = int(StepColumn.LITERAL), int(StepColumn.LITERAL_SIZE)
@@ -66,10 +67,10 @@ _NO_CHARSET = -1  # in which every byte from 80 on is bad
 
 @inlined
 def by_shape(plans: Any, plan: int, buffer: Any, base: int, size: int) -> tuple[bool, int, int, int, int]:
-    """Whether the datagram is surely a valid one of this layout, its padding, retain, and marks of the texts behind the
-    head.
+    """Whether the datagram is surely a valid one of this layout, its padding, retain, and references to the texts
+    behind the head.
 
-    What ``quick`` says in more words, for plans that have a shape; texts must be ASCII, and a delimiter come early.
+    What ``quick`` finds in more steps, for plans that have a shape; texts must be ASCII, and a delimiter come early.
     """
     shape, at = item(plans, plan + _SHAPE), item(plans, plan + _SIZE)
     word = i64(load64(buffer, base))
@@ -105,7 +106,7 @@ def by_shape(plans: Any, plan: int, buffer: Any, base: int, size: int) -> tuple[
 def quick(
     plans: Any,
     plan: int,
-    looks: Any,
+    head_checks: Any,
     steps: Any,
     pool: Any,
     literals: Any,
@@ -114,7 +115,7 @@ def quick(
     size: int,
     tails: Any,
 ) -> tuple[int, int]:
-    """Whether the datagram is a valid one of this layout, and its padding; marks of the texts go to ``tails``.
+    """Whether the datagram is a valid one of this layout, and its padding; references to the texts go to ``tails``.
 
     NO_MATCH: the layout is not selected. UNSURE: it takes the walk to tell.
     """
@@ -130,11 +131,11 @@ def quick(
         return UNSURE, 0
     end = size
     told = False
-    look, looks_end = item(plans, plan + _LOOKS), item(plans, plan + _LOOKS_END)
-    while look < looks_end:  # a range with a step would begin with a division
-        step, offset = item(looks, look), item(looks, look + 1)
-        look += 2
-        here = _look(steps, step, offset, pool, literals, buffer, base, end)
+    check, checks_end = item(plans, plan + _HEAD_CHECKS), item(plans, plan + _HEAD_CHECKS_END)
+    while check < checks_end:  # a range with a step would begin with a division
+        step, offset = item(head_checks, check), item(head_checks, check + 1)
+        check += 2
+        here = _check_head_field(steps, step, offset, pool, literals, buffer, base, end)
         if here < 0 or (told and here != end):
             return UNSURE, 0
         if item(steps, step + _FLAGS) & _HAS_COUNTS:
@@ -181,7 +182,9 @@ def quick(
 
 
 @inlined
-def _look(steps: Any, step: int, offset: int, pool: Any, literals: Any, buffer: Any, base: int, end: int) -> Any:
+def _check_head_field(
+    steps: Any, step: int, offset: int, pool: Any, literals: Any, buffer: Any, base: int, end: int
+) -> Any:
     """Where the message ends as this field of the head has it; -1 if anything is wrong with the field."""
     op, flags = item(steps, step + _OP), item(steps, step + _FLAGS)
     value, value_end = offset, offset + item(steps, step + _STEP_SIZE)
@@ -221,7 +224,7 @@ class Results(NamedTuple):
     row: NDArray[np.int32]  # in the batch
     outcome: NDArray[np.int32]  # a layout that was selected; -1 - layout: not selected; OTHER: of no dialect
     retain: NDArray[np.uint8]
-    topic: NDArray[np.int64]  # marks
+    topic: NDArray[np.int64]  # text references
     filter: NDArray[np.int64]
     payload: NDArray[np.int64]
     error: NDArray[np.uint8]  # a code of ``walk_kernel``, 0 for none. This and its offset come filled with 0
@@ -267,7 +270,7 @@ def _by_plan(program: Program, dialect: int, buffer: Any, base: int, size: int, 
         while cursor < stop:
             layout = item(program.candidates, cursor)
             answer, padding = quick(
-                program.plans, layout * _PLAN, program.looks, program.steps, program.pool, program.literals,
+                program.plans, layout * _PLAN, program.head_checks, program.steps, program.pool, program.literals,
                 buffer, base, size, tails,
             )  # fmt: skip
             if answer != NO_MATCH:
@@ -324,17 +327,17 @@ def _by_walk(
 
 
 @inlined
-def _planned_mark(mark: int, base: int, tails: Any) -> Any:
-    if mark == ABSENT:
+def _planned_ref(ref: int, base: int, tails: Any) -> Any:
+    if ref == ABSENT:
         return ABSENT
-    return base + (mark if mark >= 0 else item(tails, FIRST_TAIL - mark))
+    return base + (ref if ref >= 0 else item(tails, FIRST_TAIL - ref))
 
 
 @inlined
-def _shaped_mark(mark: int, base: int, first: int, second: int) -> Any:
-    if mark == ABSENT:
+def _shaped_ref(ref: int, base: int, first: int, second: int) -> Any:
+    if ref == ABSENT:
         return ABSENT
-    return base + (mark if mark >= 0 else first if mark == FIRST_TAIL else second)
+    return base + (ref if ref >= 0 else first if ref == FIRST_TAIL else second)
 
 
 @inlined
@@ -355,7 +358,7 @@ def _first_try(program: Program, dialect: int, buffer: Any, base: int, size: int
 
 
 @inlined
-def _walked_mark(program: Program, layout: int, column: int, base: int, read: int, fields: Any) -> Any:
+def _walked_ref(program: Program, layout: int, column: int, base: int, read: int, fields: Any) -> Any:
     index = item(program.layouts, layout * _LAYOUT + _COLUMNS + column)
     if index < 0 or index >= read:
         return ABSENT
@@ -420,14 +423,14 @@ def plan_rows(
         put(results.retain, kept, retain)
         put(results.padding, kept, padding)
         if sure:
-            put(results.topic, kept, _shaped_mark(item(program.plans, plan), base, first, second))
-            put(results.filter, kept, _shaped_mark(item(program.plans, plan + 1), base, first, second))
-            put(results.payload, kept, _shaped_mark(item(program.plans, plan + 2), base, first, second))
+            put(results.topic, kept, _shaped_ref(item(program.plans, plan), base, first, second))
+            put(results.filter, kept, _shaped_ref(item(program.plans, plan + 1), base, first, second))
+            put(results.payload, kept, _shaped_ref(item(program.plans, plan + 2), base, first, second))
         elif layout >= 0:
             put(results.retain, kept, _retained(program, layout * _PLAN, buffer, base))
-            put(results.topic, kept, _planned_mark(item(program.plans, plan), base, tails))
-            put(results.filter, kept, _planned_mark(item(program.plans, plan + 1), base, tails))
-            put(results.payload, kept, _planned_mark(item(program.plans, plan + 2), base, tails))
+            put(results.topic, kept, _planned_ref(item(program.plans, plan), base, tails))
+            put(results.filter, kept, _planned_ref(item(program.plans, plan + 1), base, tails))
+            put(results.payload, kept, _planned_ref(item(program.plans, plan + 2), base, tails))
         else:
             put(unsure, left, kept)
             left += 1
@@ -461,9 +464,9 @@ def walk_rows(
                 error, error_at = CUT, size
         shown = read if selected else 0
         put(results.outcome, kept, OTHER if dialect < 0 else layout if selected else -1 - layout)
-        put(results.topic, kept, _walked_mark(program, layout, 0, base, shown, fields))
-        put(results.filter, kept, _walked_mark(program, layout, 1, base, shown, fields))
-        put(results.payload, kept, _walked_mark(program, layout, 2, base, shown, fields))
+        put(results.topic, kept, _walked_ref(program, layout, 0, base, shown, fields))
+        put(results.filter, kept, _walked_ref(program, layout, 1, base, shown, fields))
+        put(results.payload, kept, _walked_ref(program, layout, 2, base, shown, fields))
         put(results.retain, kept, _walked_retain(program, layout, shown, fields))
         put(results.error, kept, error)
         put(results.error_offset, kept, error_at)

@@ -103,10 +103,10 @@ class Outcomes:
 
 
 if TYPE_CHECKING:
-    from pcap_tools.columnar.decode.rule_columns import TieColumns
+    from pcap_tools.columnar.decode.rule_columns import RuleColumns
 
 TEXTS = ("topic", "filter", "payload")
-TIES = frozenset({"key", "number", "port", "code", "accepted", "qos", "dup"})
+RULE_COLUMNS = frozenset({"key", "number", "port", "code", "accepted", "qos", "dup"})
 _ERROR_NAMES = [error.value for error in ERRORS]
 
 
@@ -144,22 +144,22 @@ class Decoder:
         self._coded = {name: CodedColumn(program, plain) for name in CODED}
         self._outcomes = Outcomes(self.tables)
         self._fields, self._tails = field_room(self.tables.most_steps), np.zeros(MOST_TAILS, np.int64)
-        self._ties = self._tie_columns()
+        self._rule_columns = self._make_rule_columns()
         self._make_room(0)
 
-    def _tie_columns(self) -> TieColumns | None:
+    def _make_rule_columns(self) -> RuleColumns | None:
         """None if no such column is wanted; then their kernel is not loaded either."""
-        wanted = TIES.intersection(self.schema.names)
+        wanted = RULE_COLUMNS.intersection(self.schema.names)
         if not wanted:
             return None
-        from pcap_tools.columnar.decode.rule_columns import TieColumns
+        from pcap_tools.columnar.decode.rule_columns import RuleColumns
 
-        return TieColumns(self.tables, wanted)
+        return RuleColumns(self.tables, wanted)
 
     def decode(self, batch: DatagramBatch) -> pa.RecordBatch:
         """The rows of a batch whose dialect is known (all with ``keep_other``), in order."""
         results = self._walk(batch)
-        arrays = self._ties.arrays(batch, results) if self._ties else {}
+        arrays = self._rule_columns.arrays(batch, results) if self._rule_columns else {}
         codes = self._outcomes.codes(results.outcome, not self._unsure_rows)
         for name in self.schema.names:
             if name in codes:

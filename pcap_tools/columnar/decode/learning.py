@@ -126,7 +126,7 @@ def _learn(detector: Detector, judges: list[_Judge], batch: DatagramBatch, rows:
     ends = ends[first].reshape(-1, 2)  # a row of two numbers for each end, those of a datagram one behind the other
     keys, place, of = np.unique(ends[:, 0].astype(np.int64) << 16 | ends[:, 1], return_index=True, return_inverse=True)
     endpoints = [(batch.addresses[key >> 16], key & 0xFFFF) for key in keys.tolist()]
-    tallies = detector._tallies
+    tallies = detector.tallies
     for index in np.argsort(place).tolist():
         if endpoints[index] in tallies or len(tallies) < MAX_ENDPOINTS:
             tallies.setdefault(endpoints[index], {})
@@ -145,7 +145,7 @@ def _count(
 ) -> None:
     """Tally what one dialect makes of the ends `of` all datagrams: `Detector._count` for each of them."""
     says = (layout != _INVALID) & (bits > 0)
-    known = [detector._tallies.get(endpoint, {}).setdefault(judge.name, Tally()) for endpoint in endpoints]
+    known = [detector.tallies.get(endpoint, {}).setdefault(judge.name, Tally()) for endpoint in endpoints]
     sums = np.array([tally.bits for tally in known])
     np.add.at(sums, of[says], bits[says])  # one after the other, as the detector does it
     seen, decoded = (np.bincount(ends, minlength=len(known)).tolist() for ends in (of, of[says]))
@@ -157,8 +157,8 @@ def _count(
     for index in np.flatnonzero(says)[np.sort(place)].tolist():
         tally, number = known[of[index]], layout[index]
         told = (endpoints[of[index]], judge.name, judge.ids[number])
-        if told not in detector._told:
-            detector._told.add(told)
+        if told not in detector.counted:
+            detector.counted.add(told)
             tally.distinct_bits += float(bits[index])
         tally.says_more_than_acks |= not judge.is_ack[number]
 

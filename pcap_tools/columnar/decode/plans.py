@@ -1,8 +1,8 @@
 """Plans: how a datagram of a usual layout is read quickly if nothing is wrong with it.
 
 A plan compares the first 16 bytes with all single-valued guards and constants at once, and with those sets of allowed
-values that a mask can tell (0 and 1, most often). Then it looks at those fields of the fixed head that take more than
-that, and at the texts that follow. It says yes, or that it does not know: whatever is unusual is left to the walk.
+values that a mask can tell (0 and 1, most often). Then it checks those fields of the fixed head that take
+more than that, and the texts that follow. It matches, or leaves the datagram to the walk, as everything unusual is.
 Layouts with optional fields or counted runs have no plan.
 
 Plans of the plainest kind also have a ``Shape``, for which the kernel has a way of its own.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
-from pcap_tools.columnar.decode.text_refs import ABSENT, number_mark, tail_mark, text_mark
+from pcap_tools.columnar.decode.text_refs import ABSENT, number_ref, tail_ref, text_ref
 from pcap_tools.dialect.program import Charset, Counts, Extent, Form, Kind, Layout, Step, Value
 
 HEAD = 16
@@ -31,12 +31,12 @@ class PlanColumn(IntEnum):
     GUARD_HIGH = 4
     VALID_MASK = 5  # of the first 8 bytes: what else must hold
     VALID = 6
-    LOOKS = 7  # (step, offset) of fields to look at
-    LOOKS_END = 8
+    HEAD_CHECKS = 7  # (step, offset) of fields to check
+    HEAD_CHECKS_END = 8
     TAIL = 9  # steps behind the head
     TAIL_END = 10
     NUL_PADDING = 11
-    TOPIC = 12  # marks, as if the datagram began at 0
+    TOPIC = 12  # text references, as if the datagram began at 0
     FILTER = 13
     PAYLOAD = 14
     RETAIN = 15  # offset of the word that holds it, -1 for none
@@ -84,19 +84,19 @@ def word_of(raw: bytes | bytearray) -> int:
 
 
 def plan_of(form: Form, layout: Layout, first_step: int, step_size: int) -> tuple[dict[PlanColumn, int], list[int]]:
-    """The plan of a layout and the fields it looks at; nothing if the layout is not of the usual kind."""
+    """The plan of a layout and the fields of its head to check; nothing if the layout is not of the usual kind."""
     fixed = [step.extent is Extent.FIXED for step in layout.steps]
     tail = fixed.index(False) if False in fixed else len(fixed)
     if not _is_usual(layout, tail):
         return {}, []
-    guard, valid, looks = Head(), Head(), []
+    guard, valid, head_checks = Head(), Head(), []
     offsets = list(offsets_of(layout.steps[:tail]))
     for index, (step, offset) in enumerate(zip(layout.steps[:tail], offsets, strict=False)):
         settled = _compare(step, offset, guard) or (offset + step.size <= 8 and _compare_allowed(step, offset, valid))
         if step.kind is Kind.MAGIC and not settled:
             return {}, []
         if (not settled and _is_checked(step)) or step.counts is not Counts.NOTHING:
-            looks += [first_step + index * step_size, offset]
+            head_checks += [first_step + index * step_size, offset]
     plan = {PlanColumn.SIZE: offsets[tail], PlanColumn.NUL_PADDING: int(form.nul_padding)}
     plan[PlanColumn.GUARD_MASK], plan[PlanColumn.GUARD] = guard.words(0)
     plan[PlanColumn.GUARD_MASK_HIGH], plan[PlanColumn.GUARD_HIGH] = guard.words(1)
@@ -106,10 +106,10 @@ def plan_of(form: Form, layout: Layout, first_step: int, step_size: int) -> tupl
     names = {PlanColumn.TOPIC: layout.topic, PlanColumn.FILTER: layout.filter, PlanColumn.PAYLOAD: layout.payload}
     where = {step.name: index for index, step in enumerate(layout.steps)}
     for column, name in names.items():
-        plan[column] = ABSENT if name is None else _mark(layout, where[name], tail, offsets, first_step, step_size)
+        plan[column] = ABSENT if name is None else _ref(layout, where[name], tail, offsets, first_step, step_size)
     plan |= _retain(layout, tail, offsets)
-    shape = Shape.OTHER if looks else _shape(plan, layout.steps[tail:])
-    return plan | _shaped(plan, shape, layout.steps[tail:]), looks
+    shape = Shape.OTHER if head_checks else _shape(plan, layout.steps[tail:])
+    return plan | _shaped(plan, shape, layout.steps[tail:]), head_checks
 
 
 def _shape(plan: dict[PlanColumn, int], tails: Sequence[Step]) -> Shape:
@@ -223,13 +223,13 @@ def _written(step: Step, value: Value) -> bytes:
     return value.to_bytes(step.size, "little" if step.little else "big", signed=step.kind is Kind.INT)
 
 
-def _mark(layout: Layout, index: int, tail: int, offsets: list[int], first_step: int, step_size: int) -> int:
+def _ref(layout: Layout, index: int, tail: int, offsets: list[int], first_step: int, step_size: int) -> int:
     step = layout.steps[index]
     if index >= tail:
-        return tail_mark(index - tail)
+        return tail_ref(index - tail)
     if step.kind in _NUMERIC:
-        return number_mark(offsets[index], first_step + index * step_size)
-    return text_mark(offsets[index], step.size)
+        return number_ref(offsets[index], first_step + index * step_size)
+    return text_ref(offsets[index], step.size)
 
 
 def _retain(layout: Layout, tail: int, offsets: list[int]) -> dict[PlanColumn, int]:

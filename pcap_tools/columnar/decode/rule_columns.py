@@ -23,10 +23,10 @@ from pcap_tools.codec.answer_key import (
     FNV_PRIME,
     KEY_BITS,
     PORT_LIMIT,
-    Tie,
+    RequestKey,
     copy_of_request,
     is_repeated,
-    tie_of,
+    request_key_of,
 )
 from pcap_tools.codec.message import QOS_LIMIT
 from pcap_tools.columnar.decode.decode_kernel import _I32, _I64, _PROGRAM, _U8, Results, field_room
@@ -41,7 +41,7 @@ from pcap_tools.kernels.jit import i64, inlined, kernel, type_of, u64
 from pcap_tools.kernels.words import item, put
 
 
-class How(IntEnum):
+class KeySource(IntEnum):
     """What the key of a layout is made of."""
 
     NOTHING = 0
@@ -49,7 +49,7 @@ class How(IntEnum):
     BYTES = 2  # the hash of the bytes of some steps
 
 
-class TieColumn(IntEnum):
+class RuleColumn(IntEnum):
     """A row a layout. Steps are -1 for none; lists are told by their places among all lists."""
 
     NUMBER = 0  # steps
@@ -57,7 +57,7 @@ class TieColumn(IntEnum):
     CODE = 2
     QOS = 3
     DUP = 4
-    HOW = 5
+    KEY_SOURCE = 5
     FIRST = 6  # the step of FIELD; of BYTES the list of those to be hashed
     LAST = 7
     ACCEPTED = 8  # codes that accept a request
@@ -68,7 +68,7 @@ class TieColumn(IntEnum):
     PLACES_END = 13
 
 
-class Ties(NamedTuple):
+class RuleValues(NamedTuple):
     """The answers, and which rows have one. Columns that nobody wants have no rows."""
 
     key: NDArray[np.int64]
@@ -88,12 +88,12 @@ class Ties(NamedTuple):
 
 
 WALK = -1
-_NUMBER, _PORT, _CODE, _QOS, _DUP = (int(TieColumn.NUMBER) + index for index in range(5))
-_HOW, _FIRST_PIECE, _LAST_PIECE = int(TieColumn.HOW), int(TieColumn.FIRST), int(TieColumn.LAST)
-_ACCEPTED, _ACCEPTED_END = int(TieColumn.ACCEPTED), int(TieColumn.ACCEPTED_END)
-_LEVELS, _LEVELS_END = int(TieColumn.LEVELS), int(TieColumn.LEVELS_END)
-_PLACES, _PLACES_END = int(TieColumn.PLACES), int(TieColumn.PLACES_END)
-_NOTHING, _BY_FIELD, _TIE = int(How.NOTHING), int(How.FIELD), len(TieColumn)
+_NUMBER, _PORT, _CODE, _QOS, _DUP = (int(RuleColumn.NUMBER) + index for index in range(5))
+_KEY_SOURCE, _FIRST_PIECE, _LAST_PIECE = int(RuleColumn.KEY_SOURCE), int(RuleColumn.FIRST), int(RuleColumn.LAST)
+_ACCEPTED, _ACCEPTED_END = int(RuleColumn.ACCEPTED), int(RuleColumn.ACCEPTED_END)
+_LEVELS, _LEVELS_END = int(RuleColumn.LEVELS), int(RuleColumn.LEVELS_END)
+_PLACES, _PLACES_END = int(RuleColumn.PLACES), int(RuleColumn.PLACES_END)
+_NOTHING, _BY_FIELD, _RULE_ROW = int(KeySource.NOTHING), int(KeySource.FIELD), len(RuleColumn)
 _FIRST, _COUNT, _LAST_GUARD, _FORM = (int(LayoutColumn.FIRST) + index for index in range(4))
 _NUL_PADDING, _FORM_SIZE, _LAYOUT = int(FormColumn.NUL_PADDING), len(FormColumn), len(LayoutColumn)
 _OP, _DIGITS, _STEP = int(StepColumn.OP), int(Op.DIGITS), len(StepColumn)
@@ -102,12 +102,12 @@ _FIELD = len(FieldColumn)
 _BASIS, _PRIME, _KEY_MASK = u64(FNV_BASIS), u64(FNV_PRIME), u64((1 << KEY_BITS) - 1)
 
 
-def new_ties(rows: int, wanted: Collection[str]) -> Ties:
+def new_rule_values(rows: int, wanted: Collection[str]) -> RuleValues:
     """Room for so many rows; no row has anything."""
-    wide, there = Ties._fields[:5], [name.removeprefix("has_") in wanted for name in Ties._fields]
-    return Ties._make(
+    wide, there = RuleValues._fields[:5], [name.removeprefix("has_") in wanted for name in RuleValues._fields]
+    return RuleValues._make(
         np.zeros(rows if is_there else 0, np.int64 if name in wide else np.uint8)
-        for name, is_there in zip(Ties._fields, there, strict=True)
+        for name, is_there in zip(RuleValues._fields, there, strict=True)
     )
 
 
@@ -121,12 +121,12 @@ def _hashed(value: Any, buffer: Any, at: int, stop: int) -> Any:
 
 @inlined
 def _key(
-    steps: Any, first: int, ties: Any, tie: int, pieces: Any, buffer: Any, base: int, fields: Any, read: int
+    steps: Any, first: int, rule_table: Any, rule_row: int, pieces: Any, buffer: Any, base: int, fields: Any, read: int
 ) -> Any:
     """The key, and whether there is one."""
-    piece, stop = item(ties, tie + _FIRST_PIECE), item(ties, tie + _LAST_PIECE)
+    piece, stop = item(rule_table, rule_row + _FIRST_PIECE), item(rule_table, rule_row + _LAST_PIECE)
     value = _BASIS
-    if item(ties, tie + _HOW) == _BY_FIELD:
+    if item(rule_table, rule_row + _KEY_SOURCE) == _BY_FIELD:
         if piece >= read:
             return i64(0), False
         begin = item(fields, piece * _FIELD + _VALUE)
@@ -173,10 +173,10 @@ def _holds(lists: Any, place: int, stop: int, value: int) -> Any:
     return False
 
 
-@kernel(_PROGRAM, _I64, _I64, _U8, _I64, _I32, _I32, _I32, _U8, _I64, type_of(new_ties(1, ())))
-def tie_rows(
+@kernel(_PROGRAM, _I64, _I64, _U8, _I64, _I32, _I32, _I32, _U8, _I64, type_of(new_rule_values(1, ())))
+def read_rule_columns(
     program: Program,
-    ties: Any,
+    rule_table: Any,
     lists: Any,
     buffer: Any,
     starts: Any,
@@ -185,17 +185,25 @@ def tie_rows(
     outcomes: Any,
     errors: Any,
     fields: Any,
-    found: Ties,
+    found: RuleValues,
 ) -> None:
     """``rows``, ``outcomes`` and ``errors`` are those of ``Results``; ``fields`` has room for one datagram."""
     for kept in range(rows.size):
         outcome = i64(item(outcomes, kept))
         if outcome < 0:
             continue
-        tie, layout, is_valid = outcome * _TIE, outcome * _LAYOUT, item(errors, kept) == 0
-        number, port, code = item(ties, tie + _NUMBER), item(ties, tie + _PORT), item(ties, tie + _CODE)
-        qos, dup, how = item(ties, tie + _QOS), item(ties, tie + _DUP), item(ties, tie + _HOW)
-        place, stop = item(ties, tie + _PLACES), item(ties, tie + _PLACES_END)
+        rule_row, layout, is_valid = outcome * _RULE_ROW, outcome * _LAYOUT, item(errors, kept) == 0
+        number, port, code = (
+            item(rule_table, rule_row + _NUMBER),
+            item(rule_table, rule_row + _PORT),
+            item(rule_table, rule_row + _CODE),
+        )
+        qos, dup, key_source = (
+            item(rule_table, rule_row + _QOS),
+            item(rule_table, rule_row + _DUP),
+            item(rule_table, rule_row + _KEY_SOURCE),
+        )
+        place, stop = item(rule_table, rule_row + _PLACES), item(rule_table, rule_row + _PLACES_END)
         if place == stop or not (is_valid or code >= 0 or qos >= 0 or dup >= 0):
             continue
         row = i64(item(rows, kept))
@@ -217,21 +225,21 @@ def tie_rows(
                 value = item(fields, port * _FIELD + _VALUE)
                 put(found.port, kept, value)
                 put(found.has_port, kept, 0 <= value < PORT_LIMIT)
-            if how != _NOTHING:
-                value, known = _key(program.steps, first, ties, tie, lists, buffer, base, fields, read)
+            if key_source != _NOTHING:
+                value, known = _key(program.steps, first, rule_table, rule_row, lists, buffer, base, fields, read)
                 put(found.key, kept, value)
                 put(found.has_key, kept, known)
         if 0 <= code < read:
-            value, accepted = item(fields, code * _FIELD + _VALUE), item(ties, tie + _ACCEPTED)
+            value, accepted = item(fields, code * _FIELD + _VALUE), item(rule_table, rule_row + _ACCEPTED)
             if found.code.size:
                 put(found.code, kept, value)
                 put(found.has_code, kept, 1)
-            if accepted < item(ties, tie + _ACCEPTED_END):
-                put(found.accepted, kept, _holds(lists, accepted, item(ties, tie + _ACCEPTED_END), value))
+            if accepted < item(rule_table, rule_row + _ACCEPTED_END):
+                put(found.accepted, kept, _holds(lists, accepted, item(rule_table, rule_row + _ACCEPTED_END), value))
                 put(found.has_accepted, kept, 1)
         if 0 <= qos < read:
             value = item(fields, qos * _FIELD + _VALUE)
-            value = _level(lists, item(ties, tie + _LEVELS), item(ties, tie + _LEVELS_END), value)
+            value = _level(lists, item(rule_table, rule_row + _LEVELS), item(rule_table, rule_row + _LEVELS_END), value)
             put(found.qos, kept, value)
             put(found.has_qos, kept, -QOS_LIMIT < value < QOS_LIMIT)
         if 0 <= dup < read:
@@ -242,16 +250,16 @@ def tie_rows(
 _NUMBERS = (Kind.UINT, Kind.INT, Kind.BITS, Kind.DIGITS)
 
 
-class TieColumns:
+class RuleColumns:
     """Those of one decoder; ``wanted`` are some of key, number, port, code, accepted, qos and dup."""
 
     def __init__(self, tables: Tables, wanted: Collection[str]) -> None:
         self._wanted = frozenset(wanted)
         self._program, self._fields = tables.program, field_room(tables.most_steps)
         self._listed: list[int] = []
-        ties = [tie_of(dialect) for dialect in tables.dialects]
+        request_keys = [request_key_of(dialect) for dialect in tables.dialects]
         rows = [
-            self._row(tables.dialects[code], ties[code], layout)
+            self._row(tables.dialects[code], request_keys[code], layout)
             for code, (_, layout) in zip(tables.dialect_codes.tolist(), tables.layouts, strict=True)
         ]
         self._there = frozenset(name for name in self._wanted if any(_has(row, name) for row in rows))
@@ -261,28 +269,34 @@ class TieColumns:
     def arrays(self, batch: DatagramBatch, results: Results) -> dict[str, pa.Array]:
         """The wanted columns of the rows that were kept."""
         count = len(results.row)
-        found = new_ties(count, self._there)
+        found = new_rule_values(count, self._there)
         if self._there:
-            tie_rows(
+            read_rule_columns(
                 self._program, self._rows, self._lists, batch.buffer, batch.start, batch.size, results.row,
                 results.outcome, results.error, self._fields, found,
             )  # fmt: skip
         values = found._asdict()
         return {name: _array(name, count, values[name], values[f"has_{name}"]) for name in self._wanted}
 
-    def _row(self, dialect: Dialect, tie: Tie | None, layout: Layout) -> list[int]:
-        """A row of ``TieColumn``."""
+    def _row(self, dialect: Dialect, request_key: RequestKey | None, layout: Layout) -> list[int]:
+        """A row of ``RuleColumn``."""
         number = self._step(layout, dialect.spec.topics.number, "number")
         port = self._step(layout, dialect.spec.broker.subscriber_port, "port")
         code = self._step(layout, layout.code, "code", "accepted")
         qos, dup = self._step(layout, layout.qos, "qos"), self._step(layout, layout.dup, "dup")
         accepted = layout.steps[code].accepted if code >= 0 and "accepted" in self._wanted else ()
         levels = layout.steps[qos].word_numbers.items() if qos >= 0 else ()
-        how, first, last = self._key(tie, layout) if tie and "key" in self._wanted else (How.NOTHING, 0, 0)
+        key_source, first, last = KeySource.NOTHING, 0, 0
+        if request_key and "key" in self._wanted:
+            key_source, first, last = self._key(request_key, layout)
         read = {index for index in (number, port, code, qos, dup) if index >= 0}
-        places = _places(layout, read | {first} if how == How.FIELD else read) if how != How.BYTES else None
+        places = (
+            _places(layout, read | {first} if key_source == KeySource.FIELD else read)
+            if key_source != KeySource.BYTES
+            else None
+        )
         return [
-            *(number, port, code, qos, dup, how, first, last),
+            *(number, port, code, qos, dup, key_source, first, last),
             *self._list(accepted),
             *self._list(one for level in levels for one in level),
             *((WALK, 0) if places is None else self._list(places)),
@@ -298,36 +312,36 @@ class TieColumns:
         self._listed += map(as_int64, numbers)
         return first, len(self._listed)
 
-    def _key(self, tie: Tie, layout: Layout) -> tuple[int, int, int]:
-        """How the key is made, and from which steps."""
-        if tie.by == ECHO:
+    def _key(self, request_key: RequestKey, layout: Layout) -> tuple[KeySource, int, int]:
+        """KeySource the key is made, and from which steps."""
+        if request_key.by == ECHO:
             return self._bytes_of([index for index, step in enumerate(layout.steps) if is_repeated(step)], layout)
-        holder = tie.by
-        if tie.by == COPY:
-            copy = copy_of_request(layout) if layout.message in tie.acks else None
+        holder = request_key.by
+        if request_key.by == COPY:
+            copy = copy_of_request(layout) if layout.message in request_key.acks else None
             if copy is None:
                 return self._bytes_of(range(len(layout.steps)), layout)
             holder = copy.name
         index = _index(layout, holder)
-        return (How.FIELD, index, index) if index >= 0 else (How.NOTHING, 0, 0)
+        return (KeySource.FIELD, index, index) if index >= 0 else (KeySource.NOTHING, 0, 0)
 
-    def _bytes_of(self, chosen: Collection[int], layout: Layout) -> tuple[int, int, int]:
+    def _bytes_of(self, chosen: Collection[int], layout: Layout) -> tuple[KeySource, int, int]:
         """Bits share their bytes: these count once, and only if all of them are chosen."""
         pieces, whole = [], True
         for index, step in enumerate(layout.steps):
             whole = (whole or step.kind is not Kind.BITS or step.opens_group) and index in chosen
             if whole and (step.kind is not Kind.BITS or step.closes_group):
                 pieces.append(index)
-        return How.BYTES, *self._list(pieces)
+        return KeySource.BYTES, *self._list(pieces)
 
 
 def _has(row: Sequence[int], column: str) -> bool:
     """Whether messages of a layout may have a column."""
     if column == "key":
-        return row[TieColumn.HOW] != How.NOTHING
+        return row[RuleColumn.KEY_SOURCE] != KeySource.NOTHING
     if column == "accepted":
-        return row[TieColumn.ACCEPTED] < row[TieColumn.ACCEPTED_END]
-    return row[TieColumn[column.upper()]] >= 0
+        return row[RuleColumn.ACCEPTED] < row[RuleColumn.ACCEPTED_END]
+    return row[RuleColumn[column.upper()]] >= 0
 
 
 def _places(layout: Layout, steps: Collection[int]) -> list[int] | None:

@@ -117,7 +117,7 @@ class Program(NamedTuple):
     steps: NDArray[np.int64]
     pool: NDArray[np.int64]
     plans: NDArray[np.int64]
-    looks: NDArray[np.int64]
+    head_checks: NDArray[np.int64]
     tries: NDArray[np.int64]  # of each dialect the offset of a byte, and by its values the layout to try first, or -1
     literals: NDArray[np.uint8]
 
@@ -158,7 +158,7 @@ class Tables:
         self._steps: list[list[int]] = []
         self._pool: list[int] = []
         self._plans: list[list[int]] = []
-        self._looks: list[int] = []
+        self._head_checks: list[int] = []
         self._tries: list[int] = []
         self._literals = bytearray()
         self._words: list[bytes] = []
@@ -173,7 +173,7 @@ class Tables:
             _array(self._steps),
             _array(self._pool or [0]),
             _array(self._plans),
-            _array(self._looks or [0]),
+            _array(self._head_checks or [0]),
             _array(self._tries),
             np.frombuffer(bytearray(self._literals + bytes(_PAD)), np.uint8),
         )
@@ -217,10 +217,11 @@ class Tables:
         self._steps += [self._step(step) for step in layout.steps]
 
     def _plan(self, form: Form, layout: Layout) -> list[int]:
-        plan, looks = plan_of(form, layout, len(self._steps) * len(StepColumn), len(StepColumn))
+        plan, head_checks = plan_of(form, layout, len(self._steps) * len(StepColumn), len(StepColumn))
         row = [plan.get(column, -1) for column in PlanColumn]
-        row[PlanColumn.LOOKS], row[PlanColumn.LOOKS_END] = len(self._looks), len(self._looks) + len(looks)
-        self._looks += looks
+        row[PlanColumn.HEAD_CHECKS] = len(self._head_checks)
+        self._head_checks += head_checks
+        row[PlanColumn.HEAD_CHECKS_END] = len(self._head_checks)
         return row
 
     def _step(self, step: Step) -> list[int]:

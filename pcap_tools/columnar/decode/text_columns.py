@@ -44,7 +44,7 @@ def _word_of(steps: Any, step: int, pool: Any, value: int) -> Any:
 @kernel(_U8, _I64, _PROGRAM, _WORDS, _U8, int64, int64, _I32, _U8, _U8)
 def write_texts(
     buffer: Any,
-    marks: Any,
+    refs: Any,
     program: Program,
     words: Words,
     shown: Any,
@@ -58,13 +58,13 @@ def write_texts(
     at = i64(item(offsets, first))
     room = i64(out.size) - SPARE
     for row in range(first, count):
-        mark = item(marks, row)
-        put(known, row, mark >= 0)
-        kind, size, place = mark >> KIND_SHIFT, mark >> PLACE_BITS & SIZE_MASK, mark & PLACE_MASK
-        if mark >> PLACE_BITS <= BLOCK and mark >= 0 and at <= room and is_plain(buffer, place, size):
+        ref = item(refs, row)
+        put(known, row, ref >= 0)
+        kind, size, place = ref >> KIND_SHIFT, ref >> PLACE_BITS & SIZE_MASK, ref & PLACE_MASK
+        if ref >> PLACE_BITS <= BLOCK and ref >= 0 and at <= room and is_plain(buffer, place, size):
             copy_block(buffer, place, out, at)
             at += size
-        elif mark >= 0:
+        elif ref >= 0:
             if kind == TEXT:
                 if at + GROWTH * size > room:
                     return row
@@ -124,23 +124,23 @@ class TextWriter:
         self.words = words
         self._program, self._room, self._shown = program, _FIRST_ROOM, printable()
 
-    def write(self, buffer: NDArray[np.uint8], marks: NDArray[np.int64], count: int) -> pa.Array:
+    def write(self, buffer: NDArray[np.uint8], refs: NDArray[np.int64], count: int) -> pa.Array:
         offsets, known = np.empty(count + 1, np.int32), np.empty(count, np.uint8)
         out = np.empty(self._room + SPARE, np.uint8)
         offsets[0] = row = 0
         while True:
-            row = write_texts(buffer, marks, self._program, self.words, self._shown, row, count, offsets, known, out)
+            row = write_texts(buffer, refs, self._program, self.words, self._shown, row, count, offsets, known, out)
             if row == count:
                 break
-            out = self._grown(out, int(offsets[row]), int(marks[row]))
+            out = self._grown(out, int(offsets[row]), int(refs[row]))
         end = int(offsets[count])
         self._room = max(self._room, end + end // 4)
         buffers = [_buffer(validity(known)), pa.py_buffer(offsets), pa.py_buffer(out[:end])]
         return pa.Array.from_buffers(pa.string(), count, buffers)
 
-    def _grown(self, out: NDArray[np.uint8], used: int, mark: int) -> NDArray[np.uint8]:
+    def _grown(self, out: NDArray[np.uint8], used: int, ref: int) -> NDArray[np.uint8]:
         """Room for the row that did not fit, and more."""
-        size = mark >> PLACE_BITS & SIZE_MASK if mark >> KIND_SHIFT == TEXT else len(self.words.text)
+        size = ref >> PLACE_BITS & SIZE_MASK if ref >> KIND_SHIFT == TEXT else len(self.words.text)
         needed = used + GROWTH * size + _FIRST_ROOM
         if needed > _MOST:
             raise UsageError("a batch holds more than 2 GB of text; take fewer rows at a time")
@@ -205,10 +205,10 @@ class CodedColumn:
         """Codes are places among the names; ``known`` is None where all rows have one."""
         self._take(names)
         if self._writer is not None:
-            marks = codes.astype(np.int64) << PLACE_BITS | WORD << KIND_SHIFT
+            refs = codes.astype(np.int64) << PLACE_BITS | WORD << KIND_SHIFT
             if known is not None:
-                marks[~known] = ABSENT
-            return self._writer.write(np.zeros(SPARE, np.uint8), marks, len(codes))
+                refs[~known] = ABSENT
+            return self._writer.write(np.zeros(SPARE, np.uint8), refs, len(codes))
         kind = pa.from_numpy_dtype(codes.dtype)
         indices = numbers(kind, len(codes), codes, None if known is None else validity(known))
         return pa.DictionaryArray.from_arrays(indices, self._names.array(), safe=False)

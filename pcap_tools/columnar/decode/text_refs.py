@@ -1,8 +1,9 @@
-"""Marks: a text column before it is written. One int64 a row says where the text is, or which number is shown for it.
+"""References to texts: a text column before it is written. One int64 a row holds where the text is, or which number to
+show.
 
-Bits 0 to 35 are a place in the buffer, bits 36 to 59 a size (or, of a number, its step in the tables), bits 60 and
-above the kind. So a mark made for a datagram at 0 becomes that of the same datagram elsewhere by adding where it
-begins.
+Bits 0 to 35 are a place in the buffer, bits 36 to 59 a size (of a number: its step in the tables), bits 60 and above
+the kind. So adding where a datagram begins turns the reference made for a datagram at 0 into that of the same one
+elsewhere.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ ABSENT = -1
 FIRST_TAIL = -2  # in plans: -2 and below stand for the texts behind the head
 
 
-def text_mark(place: int, size: int) -> int:
+def text_ref(place: int, size: int) -> int:
     return size << PLACE_BITS | place
 
 
-def number_mark(place: int, step: int) -> int:
+def number_ref(place: int, step: int) -> int:
     return NUMBER << KIND_SHIFT | step << PLACE_BITS | place
 
 
-def tail_mark(number: int) -> int:
+def tail_ref(number: int) -> int:
     return FIRST_TAIL - number

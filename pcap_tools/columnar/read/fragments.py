@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from pcap_tools.capture.damage import OnWarning
 from pcap_tools.capture.datagram import Datagram
-from pcap_tools.capture.datagrams import _read_datagram
+from pcap_tools.capture.datagrams import datagram_of
 from pcap_tools.capture.frame import Frame
-from pcap_tools.capture.ip import UDP, Fragment
+from pcap_tools.capture.ip import UDP
 from pcap_tools.capture.link import LinkTypes
-from pcap_tools.capture.reassembly import Reassembler, Whole
+from pcap_tools.capture.reassembly import FRAGMENT_COST, Reassembler
 from pcap_tools.columnar.read.addresses import AddressTable
 from pcap_tools.columnar.read.datagrams import NO_IDENT, DatagramBatch
 from pcap_tools.columnar.read.frames import (
@@ -59,45 +59,45 @@ from pcap_tools.columnar.read.sources import Buffer
 from pcap_tools.kernels.jit import inlined, kernel
 from pcap_tools.kernels.words import BLOCK, copy_block
 
-# Rows of the table of trains: the key, the first and the last fragment's row, the reach, whether it is left to Python.
+# Rows of the table of groups: the key, the first and the last fragment's row, the reach, whether it is left to Python.
 _SRC, _DST, _IDENT, _PROTOCOL, _FIRST, _LAST, _REACH, _LEFT = range(8)
 _FREE = -1
-# A train over so many rows is left to Python, so that looking at all their times stays cheap.
+# A group over so many rows is left to Python, so that looking at all their times stays cheap.
 _MOST_BETWEEN = 256
 _SPREAD = 0x9E3779B1
 
 
 @inlined
-def _find(trains: Any, table: Any, src: int, dst: int, ident: int, protocol: int) -> tuple[int, int]:
-    """The train of a key (-1 if there is none) and its place in the hash table."""
+def _find(groups: Any, table: Any, src: int, dst: int, ident: int, protocol: int) -> tuple[int, int]:
+    """The group of a key (-1 if there is none) and its place in the hash table."""
     mask = table.shape[0] - 1
     at = ((((src * 31 + dst) * 65599 + ident) * 31 + protocol) * _SPREAD >> 12) & mask
     while table[at] >= 0:
-        train = table[at]
+        group = table[at]
         if (
-            trains[_IDENT, train] == ident
-            and trains[_SRC, train] == src
-            and trains[_DST, train] == dst
-            and trains[_PROTOCOL, train] == protocol
+            groups[_IDENT, group] == ident
+            and groups[_SRC, group] == src
+            and groups[_DST, group] == dst
+            and groups[_PROTOCOL, group] == protocol
         ):
-            return train, at
+            return group, at
         at = (at + 1) & mask
     return -1, at
 
 
 @inlined
-def _new(trains: Any, train: int, table: Any, at: int, src: int, dst: int, ident: int, protocol: int) -> None:
-    trains[_SRC, train], trains[_DST, train] = src, dst
-    trains[_IDENT, train], trains[_PROTOCOL, train] = ident, protocol
-    trains[_FIRST, train], trains[_LEFT, train] = _FREE, 0
-    table[at] = train
+def _new(groups: Any, group: int, table: Any, at: int, src: int, dst: int, ident: int, protocol: int) -> None:
+    groups[_SRC, group], groups[_DST, group] = src, dst
+    groups[_IDENT, group], groups[_PROTOCOL, group] = ident, protocol
+    groups[_FIRST, group], groups[_LEFT, group] = _FREE, 0
+    table[at] = group
 
 
 @inlined
-def _give_up(trains: Any, train: int, before: Any, low: int, kinds: Any) -> None:
-    """This train, and all that follow with its key, are left to Python."""
-    trains[_LEFT, train] = 1
-    row = trains[_LAST, train] if trains[_FIRST, train] != _FREE else _FREE
+def _give_up(groups: Any, group: int, before: Any, low: int, kinds: Any) -> None:
+    """This group, and all that follow with its key, are left to Python."""
+    groups[_LEFT, group] = 1
+    row = groups[_LAST, group] if groups[_FIRST, group] != _FREE else _FREE
     while row != _FREE:
         kinds[row] = SLOW
         row = before[row - low]
@@ -105,7 +105,7 @@ def _give_up(trains: Any, train: int, before: Any, low: int, kinds: Any) -> None
 
 @inlined
 def _in_time(time: Any, first: int, last: int, timeout: int) -> Any:
-    """Nothing that came meanwhile is so late that the Reassembler would have dropped the train."""
+    """Nothing that came meanwhile is so late that the Reassembler would have dropped the group."""
     if last - first > _MOST_BETWEEN:
         return False
     for row in range(first, last + 1):  # noqa: SIM110  # numba has no all()
@@ -141,46 +141,46 @@ def _join(buffer: Any, tail: int, last: int, low: int, before: Any, start: Any, 
     WIDE, WIDE, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, TABLE, KINDS,
 )  # fmt: skip
 def join_fragments(
-    buffer: Any, tail: int, low: int, stop: int, timeout: int, trains: Any, used: int, table: Any, before: Any,
+    buffer: Any, tail: int, low: int, stop: int, timeout: int, groups: Any, used: int, table: Any, before: Any,
     time: Any, start: Any, size: Any, length: Any, src: Any, dst: Any, sport: Any, dport: Any, extra: Any, kinds: Any,
 ) -> Any:  # fmt: skip
-    """Rows `low` to `stop`: complete trains become one PLAIN row each, others are SLOW. Where the tail ends then.
+    """Rows `low` to `stop`: complete groups become one PLAIN row each, others are SLOW. Where the tail ends then.
 
-    The first `used` trains of the table are those that Python has open; all with their keys are left to it.
+    The first `used` groups of the table are those that Python has open; all with their keys are left to it.
     `table` and `before` are full of -1: a hash table whose size is a power of two, and a number a row.
     """
-    for train in range(used):
-        ident, protocol = trains[_IDENT, train], trains[_PROTOCOL, train]
-        _, at = _find(trains, table, trains[_SRC, train], trains[_DST, train], ident, protocol)
-        trains[_LEFT, train], trains[_FIRST, train] = 1, _FREE
-        table[at] = train
+    for group in range(used):
+        ident, protocol = groups[_IDENT, group], groups[_PROTOCOL, group]
+        _, at = _find(groups, table, groups[_SRC, group], groups[_DST, group], ident, protocol)
+        groups[_LEFT, group], groups[_FIRST, group] = 1, _FREE
+        table[at] = group
     for row in range(low, stop):
         if kinds[row] != FRAGMENT:
             continue
         part = extra[row, X_PART]
         protocol, offset, more = part >> 32, (part & 0xFFFFFFFF) >> 4 << 3, part & 1
-        train, at = _find(trains, table, src[row], dst[row], extra[row, X_IDENT], protocol)
-        if train < 0:
-            train = used
+        group, at = _find(groups, table, src[row], dst[row], extra[row, X_IDENT], protocol)
+        if group < 0:
+            group = used
             used += 1
-            _new(trains, train, table, at, src[row], dst[row], extra[row, X_IDENT], protocol)
-        if trains[_LEFT, train]:
+            _new(groups, group, table, at, src[row], dst[row], extra[row, X_IDENT], protocol)
+        if groups[_LEFT, group]:
             kinds[row] = SLOW
             continue
-        opens = trains[_FIRST, train] == _FREE
+        opens = groups[_FIRST, group] == _FREE
         if opens:
-            trains[_FIRST, train], trains[_REACH, train] = row, 0
+            groups[_FIRST, group], groups[_REACH, group] = row, 0
         else:
-            before[row - low] = trains[_LAST, train]
-        trains[_LAST, train] = row
-        fits = size[row] > 0 and offset == trains[_REACH, train]
-        trains[_REACH, train] += size[row]
-        if not fits or not (more or _in_time(time, trains[_FIRST, train], row, timeout)):
-            _give_up(trains, train, before, low, kinds)
+            before[row - low] = groups[_LAST, group]
+        groups[_LAST, group] = row
+        fits = size[row] > 0 and offset == groups[_REACH, group]
+        groups[_REACH, group] += size[row]
+        if not fits or not (more or _in_time(time, groups[_FIRST, group], row, timeout)):
+            _give_up(groups, group, before, low, kinds)
         elif not more:
-            reach = trains[_REACH, train]
+            reach = groups[_REACH, group]
             _join(buffer, tail, row, low, before, start, size, kinds)
-            trains[_FIRST, train] = _FREE
+            groups[_FIRST, group] = _FREE
             if protocol == UDP:
                 ports = read_udp(buffer, tail, reach, reach, 4)
                 if ports[2] >= 0:
@@ -188,18 +188,17 @@ def join_fragments(
                     start[row] = tail + 8
                     kinds[row] = PLAIN
                     tail += reach
-    for train in range(used):
-        if trains[_LEFT, train] == 0:
-            _give_up(trains, train, before, low, kinds)
+    for group in range(used):
+        if groups[_LEFT, group] == 0:
+            _give_up(groups, group, before, low, kinds)
     return tail
 
 
-_OVERHEAD = 256  # that of the Reassembler
 _KEY_ROWS = 8
-# Rows looked at together: half of the trains that may be open, so that joining has room while the other half is open.
+# Rows looked at together: half of the groups that may be open, so that joining has room while the other half is open.
 _AT_ONCE = 2048
 _FEW_NOTES = 4096
-# The kernel is told all open trains each time; for one fragment among so many, the Reassembler is quicker.
+# The kernel is told all open groups each time; for one fragment among so many, the Reassembler is quicker.
 _WORTH = 16
 
 
@@ -223,69 +222,35 @@ class FrameNote(NamedTuple):
         )  # fmt: skip
 
 
-class Trains(Reassembler):
-    """A Reassembler that tells what it holds."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls = 0
-
-    def add(self, fragment: Fragment, body: bytes, frame: int, time_ns: int) -> Whole | None:
-        """As of the Reassembler."""
-        self.calls += 1
-        return super().add(fragment, body, frame, time_ns)
-
-    def pass_by(self, time_ns: int) -> None:
-        """A fragment of this time was seen but need not be kept: old trains go."""
-        super().add(Fragment((), 0, True), b"", 0, time_ns)
-
-    def open_frames(self) -> set[int]:
-        """The frames of all open trains."""
-        return {frame for train in self._trains.values() for frame in train.frames}
-
-    def open_keys(self) -> list[tuple[object, ...]]:
-        """The keys of all open trains."""
-        return list(self._trains)
-
-    def has_room(self, trains: int, cost: int) -> bool:
-        """So much more would not make it drop a train, even if nothing were completed meanwhile."""
-        return len(self) + trains <= self._max_trains and self._cost + cost <= self._max_bytes
-
-    @property
-    def timeout_ns(self) -> int:
-        """How long a train may take."""
-        return self._timeout_ns
-
-
 class SlowPath:
-    """What is remembered from frame to frame beside copies: open trains and link types that were warned of."""
+    """What is remembered from frame to frame beside copies: open groups and link types that were warned of."""
 
     def __init__(self, addresses: AddressTable, on_warning: OnWarning) -> None:
-        self.trains = Trains()
-        self.nested = False  # a fragment inside a fragment was seen, so frames no longer tell how trains came about
+        self.fragment_groups = Reassembler()
+        self.nested = False  # a fragment inside a fragment was seen, so frames no longer tell how groups came about
         self._links = LinkTypes(on_warning)
         self._addresses = addresses
         self._notes: dict[int, FrameNote] = {}
         self._prune_at = _FEW_NOTES
 
-    # --- Open trains, for going on elsewhere ------------------------------------------------------------------------
+    # --- Open groups, for going on elsewhere ------------------------------------------------------------------------
 
     def open_notes(self) -> list[FrameNote]:
-        """The frames that open trains are made of: reading just these gives the same trains again.
+        """The frames that open groups are made of: reading just these gives the same groups again.
 
-        They are fed in the same order, so keys, order and begin of the trains are the same. What was not dropped for
+        They are fed in the same order, so keys, order and begin of the groups are the same. What was not dropped for
         its age or for want of room among all fragments is not dropped among fewer.
         """
-        return [self._notes[number] for number in sorted(self.trains.open_frames())]
+        return [self._notes[number] for number in sorted(self.fragment_groups.open_frames())]
 
     def read_again(self, note: FrameNote, data: bytes) -> None:
-        """Take a frame of an open train."""
+        """Take a frame of an open group."""
         self._read(note, data)
 
     def _prune(self) -> None:
-        """Forget frames whose trains are closed; seldom, so that a frame costs little of it."""
+        """Forget frames whose groups are closed; seldom, so that a frame costs little of it."""
         if len(self._notes) >= self._prune_at:
-            alive = self.trains.open_frames()
+            alive = self.fragment_groups.open_frames()
             self._notes = {number: note for number, note in self._notes.items() if number in alive}
             self._prune_at = 2 * len(self._notes) + _FEW_NOTES
 
@@ -294,12 +259,12 @@ class SlowPath:
         link = self._links.parser(frame.link_type, frame.number)(data)
         if link is None:
             return None
-        calls = self.trains.calls
-        datagram = _read_datagram(frame, link, self.trains)
-        if self.trains.calls > calls:
+        added = self.fragment_groups.added
+        datagram = datagram_of(frame, link, self.fragment_groups)
+        if self.fragment_groups.added > added:
             self._notes[note.number] = note
             self._prune()
-            self.nested = self.nested or self.trains.calls > calls + 1
+            self.nested = self.nested or self.fragment_groups.added > added + 1
         return datagram
 
     # --- Rows -------------------------------------------------------------------------------------------------------
@@ -367,15 +332,15 @@ class SlowPath:
         extra: NDArray[np.int64],
         buffer: Buffer,
     ) -> None:
-        """Trains that are whole within these rows, by the kernel; the rest becomes SLOW.
+        """FragmentGroups that are whole within these rows, by the kernel; the rest becomes SLOW.
 
-        Such a train does not change the Reassembler, except that its fragments' times let old trains go (`_pass_by`)
+        Such a group does not change the Reassembler, except that its fragments' times let old groups go (`_pass_by`)
         and that it could push others out, so there must be room for everything at once.
         """
         special = batch.size[low:stop][kinds[low:stop] != PLAIN]
         total = int(special.sum(dtype=np.int64))
-        few = len(fragments) * _WORTH < len(self.trains)
-        if few or not self.trains.has_room(len(special), total + _OVERHEAD * len(special)):
+        few = len(fragments) * _WORTH < len(self.fragment_groups)
+        if few or not self.fragment_groups.has_room(len(special), total + FRAGMENT_COST * len(special)):
             kinds[fragments] = SLOW
             return
         keys = self._keys()
@@ -387,15 +352,17 @@ class SlowPath:
         before = np.full(stop - low, -1, np.int64)
         buffer.tail = int(
             join_fragments(
-                buffer.data, buffer.tail, low, stop, self.trains.timeout_ns, table, len(keys), hashed, before,
+                buffer.data, buffer.tail, low, stop, self.fragment_groups.timeout_ns, table, len(keys), hashed, before,
                 batch.time_ns, batch.start, batch.size, batch.length, batch.src, batch.dst, batch.sport, batch.dport,
                 extra, kinds,
             )
         )  # fmt: skip
 
     def _keys(self) -> list[tuple[int, int, int, int]]:
-        """Open trains of IPv4 by the numbers of their addresses; those of IPv6 have keys of three."""
-        keys = cast(list[tuple[bytes, bytes, int, int]], [key for key in self.trains.open_keys() if len(key) == 4])
+        """Open groups of IPv4 by the numbers of their addresses; those of IPv6 have keys of three."""
+        keys = cast(
+            list[tuple[bytes, bytes, int, int]], [key for key in self.fragment_groups.open_keys() if len(key) == 4]
+        )
         numbers = {packed: self._addresses.packed(packed) for packed in {one for key in keys for one in key[:2]}}
         return [(numbers[src], numbers[dst], ident, protocol) for src, dst, ident, protocol in keys]
 
@@ -404,8 +371,8 @@ class SlowPath:
         if not len(passed) or passed[0] >= row:
             return passed
         count = int(np.searchsorted(passed, row))
-        if len(self.trains):
-            self.trains.pass_by(int(batch.time_ns[passed[:count]].max()))
+        if len(self.fragment_groups):
+            self.fragment_groups.pass_by(int(batch.time_ns[passed[:count]].max()))
         return passed[count:]
 
     def _put(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pcap_tools.capture.damage import Corrupt
 from pcap_tools.capture.frame import LATEST_NS, MAX_CAPTURED
-from pcap_tools.capture.frames import _parser
+from pcap_tools.capture.frames import frame_parser
 from pcap_tools.capture.pcap import (
     FILE_HEADER,
     FILE_HEADS,
@@ -30,8 +30,6 @@ from pcap_tools.capture.pcap import (
     why_no_record,
 )
 from pcap_tools.capture.pcapng import (
-    _BY_BYTE_ORDER,
-    BYTE_ORDER_MAGIC,
     ENHANCED,
     INTERFACE,
     MAX_BLOCK,
@@ -39,10 +37,10 @@ from pcap_tools.capture.pcapng import (
     OBSOLETE,
     SECTION,
     SIMPLE,
-    _Interface,
-    _Reader,
+    BlockReader,
+    InterfaceBlock,
 )
-from pcap_tools.capture.streams import Window, _Broken
+from pcap_tools.capture.streams import BrokenStream, Window
 from pcap_tools.kernels.jit import i64, inlined, kernel, u64
 from pcap_tools.kernels.words import load64, swapped
 
@@ -323,18 +321,18 @@ class Facts:
     format: str
     order: str
     magic: int
-    interfaces: tuple[_Interface, ...]
+    interfaces: tuple[InterfaceBlock, ...]
     next_interface: int
 
 
 def read_facts(name: str, head: bytes, trouble: str) -> Facts:
     """From the first bytes of a file; raises `CaptureError` or `Corrupt` as `read_frames` does."""
-    _parser(name, _window(head, 0, trouble))
+    frame_parser(name, _window(head, 0, trouble))
     if head[:4] not in MAGICS:
         return Facts(PCAPNG, "<", 0, (), 0)
     order, magic = MAGICS[head[:4]]
     (link_type,) = struct.unpack_from(order + "I", head, 20)
-    return Facts(PCAP, order, magic, (_Interface(0, link_type & LINK_TYPE_MASK, 0, 1, 1, 0),), 1)
+    return Facts(PCAP, order, magic, (InterfaceBlock(0, link_type & LINK_TYPE_MASK, 0, 1, 1, 0),), 1)
 
 
 def head_size(start: bytes) -> int:
@@ -429,11 +427,7 @@ class _PcapngWalker:
 
     def __init__(self, facts: Facts, frames: NDArray[np.int64]) -> None:
         self._frames = frames
-        self._reader = _Reader(_window(b"", 0, ""))
-        self._order = facts.order
-        self._reader._layouts = _BY_BYTE_ORDER[struct.pack(facts.order + "I", BYTE_ORDER_MAGIC)]
-        self._reader._next_interface = facts.next_interface
-        self._reader._interfaces = list(facts.interfaces)
+        self._reader = BlockReader(_window(b"", 0, ""), facts.order, facts.interfaces, facts.next_interface)
         self.interfaces = np.zeros((1, INTERFACE_COLUMNS), np.int64)
         self.link_types: list[int] = []
         self._cooked = False
@@ -442,12 +436,12 @@ class _PcapngWalker:
     @property
     def copies(self) -> Copies:
         """With one interface there is one place, unless the link layer tells of more."""
-        return "now" if self._cooked or self._reader._next_interface > 1 else "later"
+        return "now" if self._cooked or self._reader.next_interface > 1 else "later"
 
     def walk(self, buffer: NDArray[np.uint8], at: int, have: int, limit: int, number: int, most: int) -> Walked:
         slots = len(self.link_types)
         walked: tuple[int, int, int, int, int, int] = walk_pcapng(
-            buffer, at, have, limit, number, self._order == ">", self.interfaces, slots, self._frames, most
+            buffer, at, have, limit, number, self._reader.order == ">", self.interfaces, slots, self._frames, most
         )
         found, odd = walked[:5], walked[5]
         if odd:
@@ -457,36 +451,29 @@ class _PcapngWalker:
 
     def _set_odd_time(self, index: int) -> None:
         self._frames[index, SLOT] ^= ODD_TIME
-        interface = self._reader._interfaces[int(self._frames[index, SLOT])]
+        interface = self._reader.interfaces[int(self._frames[index, SLOT])]
         self._frames[index, TIME] = interface.time_ns(0, int(self._frames[index, TIME]) & 0xFFFFFFFFFFFFFFFF)
 
     def ask(self, data: bytes, offset: int, number: int, trouble: str) -> int:
         """Take a section or an interface, and say how long it is; all else raises `Corrupt`."""
-        reader = self._reader
-        reader._window = _window(data, offset, trouble)
-        block = next(reader._blocks())
-        if block.kind == SECTION:
-            reader._start_section(block)
-        elif block.kind == INTERFACE:
-            reader._add_interface(block)
-        else:
-            {ENHANCED: reader._enhanced, OBSOLETE: reader._obsolete, SIMPLE: reader._simple}[block.kind](block)
+        self._reader.window = _window(data, offset, trouble)
+        block, _ = next(self._reader.blocks())
+        if block.kind not in (SECTION, INTERFACE):
             raise RuntimeError(f"the kernel refused a sound block at {offset}")
-        self._order = "<" if reader._layouts is _BY_BYTE_ORDER[struct.pack("<I", BYTE_ORDER_MAGIC)] else ">"
         self._update()
         return block.stop + 4 - (block.start - 8)
 
     def finish(self, data: bytes, offset: int, number: int, trouble: str) -> None:
-        self._reader._window = _window(data, offset, trouble)
-        next(self._reader._blocks(), None)
+        self._reader.window = _window(data, offset, trouble)
+        next(self._reader.blocks(), None)
 
     def facts(self) -> Facts:
         reader = self._reader
-        return Facts(PCAPNG, self._order, 0, tuple(reader._interfaces), reader._next_interface)
+        return Facts(PCAPNG, reader.order, 0, tuple(reader.interfaces), reader.next_interface)
 
     def _update(self) -> None:
         """Bring the kernel's table in line with the reader's interfaces."""
-        known = self._reader._interfaces
+        known = self._reader.interfaces
         if len(known) < len(self.link_types) or not known:
             self.link_types.clear()
         if len(known) > len(self.interfaces):
@@ -503,7 +490,7 @@ def _is_cooked(link_type: int) -> bool:
     return LINKS.get(link_type) in (COOKED1, COOKED2)
 
 
-def _interface_row(one: _Interface) -> tuple[int, ...]:
+def _interface_row(one: InterfaceBlock) -> tuple[int, ...]:
     """A row of the kernel's table; MOST is -1 if Python must count the time."""
     common = gcd(one.multiplier, one.divisor)
     multiplier, divisor = one.multiplier // common, one.divisor // common
@@ -523,5 +510,5 @@ def _window(data: bytes, offset: int, trouble: str) -> Window:
 
 def _end(trouble: str) -> Iterator[bytes]:
     if trouble:
-        raise _Broken(trouble)
+        raise BrokenStream(trouble)
     yield from ()

@@ -291,7 +291,7 @@ class Reading:
 
     def _end(self) -> None:
         self._over = True
-        dropped = self._slow.trains.dropped
+        dropped = self._slow.fragment_groups.dropped
         if dropped:
             self._on_warning(f"{dropped} incomplete fragmented datagrams were given up to save memory")
 

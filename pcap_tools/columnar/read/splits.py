@@ -4,8 +4,8 @@
     >>> rows = [batch.count for split in plan.splits for batch in read_batches(split)]
 
 Each datagram belongs to the split in which its last frame lies. All splits together give exactly the rows of the whole
-file, because each begins with what a reader that comes from the file's begin knows at that border: open trains of
-fragments, and the datagrams of the last millisecond.
+file, because each begins with what a reader that comes from the file's begin knows at that border: open groups
+of fragments, and the datagrams of the last millisecond.
 
 The borders come from the *index* of a capture: places between records where a reading can begin, with all it must know
 there. One pass with the reader itself makes it, so that a border knows what the reader knew; the pass hops over records
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from pcap_tools.capture.damage import Damage
 from pcap_tools.capture.frame import MAX_CAPTURED
-from pcap_tools.capture.pcapng import _Interface
+from pcap_tools.capture.pcapng import InterfaceBlock
 from pcap_tools.columnar.read.copies import GROUP_COLUMNS, random_seed
 from pcap_tools.columnar.read.fragments import FrameNote
 from pcap_tools.columnar.read.frames import IF_LINK, PCAP, Facts
@@ -214,7 +214,7 @@ def _index(
             one["format"],
             one["order"],
             one["magic"],
-            tuple(_Interface(*values) for values in one["interfaces"]),
+            tuple(InterfaceBlock(*values) for values in one["interfaces"]),
             one["next_interface"],
         )
         for one in about["facts"]

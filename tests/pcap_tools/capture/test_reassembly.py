@@ -44,12 +44,12 @@ def test_backwards() -> None:
 
 
 def test_copies_interleaved() -> None:
-    """f1 f1' f2 f2': the copy of the first is a duplicate, that of the last begins a train in vain."""
+    """f1 f1' f2 f2': the copy of the first is a duplicate, that of the last begins a group in vain."""
     assert summary([piece(0, 24)] * 2 + [piece(24, 56)] * 2) == [((1, 2, 3), TEXT)]
 
 
 def test_copies_one_after_the_other() -> None:
-    """f1 f2 f1' f2': a complete train is forgotten, so the copy is put together too."""
+    """f1 f2 f1' f2': a complete group is forgotten, so the copy is put together too."""
     assert summary([piece(0, 24), piece(24, 56)] * 2) == [((1, 2), TEXT), ((3, 4), TEXT)]
 
 
@@ -63,7 +63,7 @@ def test_copies_of_fragments_are_copies() -> None:
 
 
 def test_keys_differ() -> None:
-    """Another id, protocol or address is another train."""
+    """Another id, protocol or address is another group."""
     last = BODY[24:]
     others = [
         p.ipv4(last, offset=24, ident=2),
@@ -174,34 +174,34 @@ def first_fragment(n: int) -> Fragment:
 
 
 def test_the_oldest_train_goes_when_there_are_too_many() -> None:
-    trains = Reassembler(max_trains=3)
+    groups = Reassembler(max_groups=3)
     for n in range(5):
-        assert trains.add(first_fragment(n), b"12345678", n, 0) is None
-    assert (len(trains), trains.dropped) == (3, 2)
-    assert trains.add(Fragment((4,), 8, False), b"end", 5, 0) == (b"12345678end", (4, 5))
-    assert trains.add(Fragment((0,), 8, False), b"end", 6, 0) is None
+        assert groups.add(first_fragment(n), b"12345678", n, 0) is None
+    assert (len(groups), groups.dropped) == (3, 2)
+    assert groups.add(Fragment((4,), 8, False), b"end", 5, 0) == (b"12345678end", (4, 5))
+    assert groups.add(Fragment((0,), 8, False), b"end", 6, 0) is None
 
 
 def test_the_oldest_train_goes_when_there_are_too_many_bytes() -> None:
-    trains = Reassembler(max_bytes=10_000)
+    groups = Reassembler(max_bytes=10_000)
     for n in range(100):
-        trains.add(first_fragment(n), bytes(1480), n, 0)
-    assert len(trains) <= 6
-    assert trains.dropped == 100 - len(trains)
+        groups.add(first_fragment(n), bytes(1480), n, 0)
+    assert len(groups) <= 6
+    assert groups.dropped == 100 - len(groups)
 
 
 def test_one_train_cannot_take_all_memory() -> None:
-    trains = Reassembler(max_bytes=100_000)
+    groups = Reassembler(max_bytes=100_000)
     for n in range(10_000):
-        trains.add(Fragment((1,), 8, True), b"x", n, 0)
-    assert trains.dropped > 0
+        groups.add(Fragment((1,), 8, True), b"x", n, 0)
+    assert groups.dropped > 0
 
 
 def test_trains_that_time_out_are_counted() -> None:
-    trains = Reassembler(timeout_ns=10)
-    trains.add(first_fragment(1), b"12345678", 1, 0)
-    trains.add(first_fragment(2), b"12345678", 2, 11)
-    assert (len(trains), trains.timed_out, trains.dropped) == (1, 1, 0)
+    groups = Reassembler(timeout_ns=10)
+    groups.add(first_fragment(1), b"12345678", 1, 0)
+    groups.add(first_fragment(2), b"12345678", 2, 11)
+    assert (len(groups), groups.timed_out, groups.dropped) == (1, 1, 0)
 
 
 def test_given_up_trains_are_warned_of() -> None:

@@ -45,8 +45,8 @@ def test_tallies_are_those_of_single_datagrams(tmp_path: Path, order: Order, row
     write(generate(order).capture, capture)
     one_by_one, at_once = learned(capture, 5000), Detector(DIALECTS)
     found = find_dialects(read_file(capture, rows=rows), at_once)
-    assert len(at_once._tallies) > 10
-    assert at_once._tallies == one_by_one._tallies
+    assert len(at_once.tallies) > 10
+    assert at_once.tallies == one_by_one.tallies
     assert found.evidence == one_by_one.decide()
     assert found.evidence
     assert found.routes == one_by_one.routes()
@@ -63,4 +63,4 @@ def test_no_more_is_learned_from_than_was_asked_for(
     monkeypatch.setattr(learning, "LEARN_BYTES", size)
     detector = Detector(DIALECTS)
     find_dialects(read_file(capture, rows=3), detector)
-    assert {port for _, port in detector._tallies} - {50000} == set(range(1, wanted + 1))
+    assert {port for _, port in detector.tallies} - {50000} == set(range(1, wanted + 1))

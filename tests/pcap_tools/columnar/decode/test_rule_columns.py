@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pcap_tools.codec import Codec
-from pcap_tools.codec.answer_key import answer_key, fnv1a, subscriber_port, tie_of, topic_number
+from pcap_tools.codec.answer_key import answer_key, fnv1a, request_key_of, subscriber_port, topic_number
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS, ALL_MESSAGES, COLUMNS, MESSAGES
 from pcap_tools.dialect import Dialect, builtin_names
@@ -22,7 +22,7 @@ from tests.vectors import dialect_of, load_vectors, own_dialect_names
 from .test_decoder import learned
 
 NAMES = [*builtin_names(), *own_dialect_names()]
-TIES = ["key", "number", "port"]
+KEYS = ["key", "number", "port"]
 ROLES = ["code", "accepted", "qos", "dup"]
 NOTHING_HASHED = 0x4BF29CE484222325
 TEMP_HASHED = 0x7A4CF6EF19D2F987
@@ -179,7 +179,7 @@ def dialect_named(name: str) -> Dialect:
 def truth(dialect: Dialect, payload: bytes, length: int | None = None) -> dict[str, int | None]:
     message = Codec(dialect).decode(payload, length)
     values = answer_key(dialect, message, payload), topic_number(dialect, message), subscriber_port(dialect, message)
-    return dict(zip(TIES, values, strict=True))
+    return dict(zip(KEYS, values, strict=True))
 
 
 def roles(dialect: Dialect, payload: bytes, length: int | None = None) -> dict[str, int | None]:
@@ -187,7 +187,7 @@ def roles(dialect: Dialect, payload: bytes, length: int | None = None) -> dict[s
     return {name: getattr(message, name) for name in ROLES}
 
 
-def columns(dialect: Dialect, batch: Any, names: list[str] = TIES) -> list[dict[str, int | None]]:
+def columns(dialect: Dialect, batch: Any, names: list[str] = KEYS) -> list[dict[str, int | None]]:
     decoded = Decoder([dialect], columns=names).decode(batch)
     decoded.validate(full=True)
     rows: list[dict[str, int | None]] = decoded.to_pylist()
@@ -225,8 +225,8 @@ def test_no_dialect_has_two_ways_to_tie() -> None:
     for name in NAMES:
         messages = dialect_of(name).spec.messages.values()
         ways = {one.acks_by for variants in messages for one in variants if one.acks} - {"order"}
-        tie = tie_of(dialect_of(name))
-        assert ways == ({tie.by} if tie else set()), name
+        found = request_key_of(dialect_of(name))
+        assert ways == ({found.by} if found else set()), name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -239,11 +239,11 @@ def test_fuzz_columns_are_those_of_the_truth(name: str) -> None:
     want = [truth(dialect, *row) for row in rows]
     assert columns(dialect, batch) == want
     assert columns(dialect, batch, ROLES) == [roles(dialect, *row) for row in rows]
-    assert columns(dialect, batch, [*TIES, *ROLES]) == [truth(dialect, *row) | roles(dialect, *row) for row in rows]
+    assert columns(dialect, batch, [*KEYS, *ROLES]) == [truth(dialect, *row) | roles(dialect, *row) for row in rows]
     said = {column for row in want for column, value in row.items() if value is not None}
     spec = dialect.spec
-    asked = (tie_of(dialect), spec.topics.number, spec.broker.subscriber_port)
-    assert said == {column for column, there in zip(TIES, asked, strict=True) if there}
+    asked = (request_key_of(dialect), spec.topics.number, spec.broker.subscriber_port)
+    assert said == {column for column, there in zip(KEYS, asked, strict=True) if there}
 
 
 @pytest.mark.parametrize(
@@ -267,8 +267,8 @@ def test_who_asks_for_no_columns_gets_those_of_messages() -> None:
 def test_several_dialects_and_datagrams_of_none() -> None:
     detector, batch = learned()
     known = [codec.dialect for codec in detector.codecs.values()]
-    found = Decoder(known, detector.routes(), [*TIES, "dialect"], plain=True, keep_other=True).decode(batch)  # type: ignore[arg-type]
-    nothing = dict.fromkeys(TIES)
+    found = Decoder(known, detector.routes(), [*KEYS, "dialect"], plain=True, keep_other=True).decode(batch)  # type: ignore[arg-type]
+    nothing = dict.fromkeys(KEYS)
     want = []
     for datagram in datagrams_of(batch):  # type: ignore[arg-type]
         codec = detector.codec_for(datagram)
