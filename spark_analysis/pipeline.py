@@ -570,7 +570,8 @@ def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, l
         keys = pa.table({"key": pa.array(sorted(served), pa.int64())})
         yield Packed(cut.place, "candidates", pack_tables({"served": keys}))
     forwards = deliveries.forwards(events)
-    buckets = cut.client_buckets(events)[events.rows_of(forwards.cause)]
+    about = np.where(forwards.forward < 0, ~forwards.forward, forwards.cause)
+    buckets = cut.client_buckets(events)[events.rows_of(about)]
     every = np.arange(len(buckets))
     yield from cut.packed("forwards", split_rows(forwards.table(), buckets, cut.buckets, every))
     troubled = deliveries.troubled(events)

@@ -6,6 +6,7 @@ What is known of the whole session (`Subscriptions`, `Bindings`, `Connections`) 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,11 +18,12 @@ from numpy.typing import NDArray
 
 from ..schemas import SUBSCRIPTIONS
 from .events import FROM_BROKER, NOTHING, TO_BROKER, Col, Events, capture_and_frame, endpoint_text
+from .grouped import Grouped
 from .kernels.answering import first_answers
 from .kernels.expecting import Lists
 from .kernels.hashing import hashes, mix
 from .kernels.subscribing import CHANGE_ENDED, CHANGE_ID, CHANGE_MOST, CHANGE_TIME, CHANGED, follow_subscriptions
-from .policy import ACK, CONNECTS, CREATE, DISCONNECTS, SUBSCRIBE, UNSUBSCRIBE, Policy
+from .policy import ACK, CONNECTS, CREATE, DISCONNECTS, STATUS, SUBSCRIBE, UNSUBSCRIBE, Policy
 
 Integers = NDArray[np.int64]
 UNANSWERED = -1
@@ -29,10 +31,14 @@ NEVER = 1 << 62
 SETTLES_NS = 10_000_000  # without ACKs: a subscription counts so long after it came
 LATEST_ANSWER = 1.5  # of the resend time
 GOODBYE_NS = 1_000_000_000  # within which a broker answers the end of a session
+# A status message is a sentence of the broker's own: with one of these words in it, it says no.
+REFUSAL = re.compile(r"\b(not|no|cannot|can't|fail\w*|error|invalid|unknown|unable|refus\w*|reject\w*|denied)\b", re.I)
+OCCUPIED = re.compile(r"\b(exists?|already|taken|in use)\b", re.I)  # of a topic or its number
+
 
 CONTROL = pa.schema(
     [(name, pa.int64()) for name in ("time", "id", "broker", "client", "message", "side")]
-    + [(name, pa.int64()) for name in ("number", "key", "answered")]
+    + [(name, pa.int64()) for name in ("number", "key", "answered", "refused")]
     + [(name, pa.string()) for name in ("filter_text", "topic_text", "client_text")]
 )
 
@@ -45,12 +51,13 @@ CONNECTIONS = pa.schema(
 
 
 def control_rows(events: Events) -> pa.Table:
-    """Everything that changes what is due later. `answered` is the time of the first ACK that it may have got."""
+    """Everything that changes what is due later. `answered` is the time of the first ACK that it may have got;
+    `refused` is 1 if that or what follows it says no, 0 if it says yes, -1 if nothing tells."""
     rows = np.flatnonzero(_is_control(events))
     numbers: list[Integers] = [events[column][rows] for column in (Col.TIME, Col.ID, Col.BROKER)]
     numbers += [_subscribers(events, rows), events[Col.MESSAGE][rows], events[Col.SIDE][rows]]
     numbers += [events[column][rows] for column in (Col.NUMBER, Col.KEY)]
-    numbers += [_answer_times(events, rows)]
+    numbers += _answers(events, rows)
     where = pa.array(rows)
     texts = [events.table.column(name).take(where).cast(pa.string()).combine_chunks() for name in ("filter", "topic")]
     return pa.table([*(pa.array(one) for one in numbers), *texts, _subscriber_texts(events, rows)], schema=CONTROL)
@@ -61,8 +68,14 @@ def control_and_acks(events: Events) -> NDArray[np.bool_]:
     policy, message = events.policy, events[Col.MESSAGE]
     control = control_messages(policy)
     answers = policy.answers[:, control].any(axis=1) & (policy.meaning == ACK)
+    answers |= (policy.meaning == STATUS) | _is_refusal(policy)
     wanted: NDArray[np.bool_] = np.append(control | answers, False)[message] & (events[Col.SIDE] >= 0)
     return wanted
+
+
+def _is_refusal(policy: Policy) -> NDArray[np.bool_]:
+    """Messages that stand in place of an ACK and say no."""
+    return np.array([name == policy.dialect.spec.broker.nak for name in policy.messages])
 
 
 def _is_control(events: Events) -> NDArray[np.bool_]:
@@ -80,8 +93,45 @@ def control_messages(policy: Policy) -> NDArray[np.bool_]:
     return wanted
 
 
-def _answer_times(events: Events, rows: Integers) -> Integers:
-    """For each of the rows, when it was answered first."""
+def _answers(events: Events, rows: Integers) -> list[Integers]:
+    """For each of the rows, when it was answered first, and whether it was refused."""
+    found = _first_answers(events, rows)
+    owed = np.append(events.policy.broker_acks, False)[events[Col.MESSAGE][rows]]
+    time = events[Col.TIME]
+    answered = np.where(owed, np.where(found >= 0, time[found], UNANSWERED), time[rows] + SETTLES_NS)
+    code = np.where(found >= 0, events[Col.ACCEPTED][found], -1)
+    refused = np.where(code >= 0, 1 - code, -1)
+    told = _told_by_status(events, rows)
+    return [answered, np.where(told >= 0, told, refused)]
+
+
+def _told_by_status(events: Events, rows: Integers) -> Integers:
+    """What status messages and NAKs say of the rows: the first behind a row, before its client asks for more."""
+    policy, message, side = events.policy, events[Col.MESSAGE], events[Col.SIDE]
+    told = np.full(len(rows), -1, np.int64)
+    status, nak, creates = policy.meaning == STATUS, _is_refusal(policy), policy.meaning == CREATE
+    if not (status | nak).any():
+        return told
+    says = np.flatnonzero(np.append(status | nak, False)[message] & (side == FROM_BROKER))
+    talk = mix(events[Col.BROKER], events[Col.CLIENT])
+    asking = rows[side[rows] == TO_BROKER]
+    by_talk = Grouped(talk[says], says)
+    of_talk = Grouped(talk[asking], asking)
+    texts = events.table.column("payload")
+    for at, row in enumerate(rows.tolist()):
+        behind = by_talk.of(int(talk[row]))
+        behind = behind[np.searchsorted(behind, row) :][:1]
+        later = of_talk.of(int(talk[row]))
+        later = later[np.searchsorted(later, row, "right") :][:1]
+        if side[row] == TO_BROKER and len(behind) and not (len(later) and later[0] < behind[0]):
+            text = texts[int(behind[0])].as_py() or ""
+            is_no = nak[message[behind[0]]] or REFUSAL.search(text) is not None
+            told[at] = int(is_no or (creates[message[row]] and OCCUPIED.search(text) is not None))
+    return told
+
+
+def _first_answers(events: Events, rows: Integers) -> Integers:
+    """For each of the rows, the row of its first answer, -1 for none."""
     policy, message, side = events.policy, events[Col.MESSAGE], events[Col.SIDE]
     is_ack = np.append(policy.meaning == ACK, False)[message] & (side == FROM_BROKER)
     asking = np.zeros(len(events), np.bool_)
@@ -96,10 +146,9 @@ def _answer_times(events: Events, rows: Integers) -> Integers:
     content = mix(mix(texts, message_of), np.ascontiguousarray(events[Col.NUMBER][among]))
     within = int(policy.resend_ns * LATEST_ANSWER)
     first_answers(order, talk, time, message_of, key, content, policy.answers, policy.is_keyed, within, found)
-    times = np.full(len(events), UNANSWERED, np.int64)
-    times[among] = np.where(found >= 0, time[found], UNANSWERED)
-    owed = np.append(policy.broker_acks, False)[message[rows]]
-    return np.where(owed, times[rows], events[Col.TIME][rows] + SETTLES_NS)
+    answers = np.full(len(events), UNANSWERED, np.int64)
+    answers[among] = np.where(found >= 0, among[found], UNANSWERED)
+    return answers[rows]
 
 
 def _subscribers(events: Events, rows: Integers) -> Integers:
@@ -199,6 +248,7 @@ def subscriptions_of(control: pa.Table, policy: Policy) -> Subscriptions:
     """From all control rows of a session, given in any order."""
     wanted = _requests(control, policy, (SUBSCRIBE, UNSUBSCRIBE))
     wanted = wanted.filter(pc.is_valid(wanted.column("filter_text")))
+    wanted = wanted.filter(pc.not_equal(wanted.column("refused"), 1))  # nothing has changed then
     if not len(wanted):
         return no_subscriptions()
     texts = wanted.column("filter_text").combine_chunks().dictionary_encode()
@@ -255,9 +305,10 @@ def _creations(control: pa.Table, policy: Policy) -> dict[str, int] | None:
     bound: dict[tuple[int, int], str] = {}
     for row in in_order(_requests(control, policy, (CREATE,))).to_pylist():
         name = str(row["topic_text"])
-        if row["answered"] == UNANSWERED:
+        if row["answered"] == UNANSWERED or row["refused"] == 1:
             continue  # it may never have come
-        if bound.setdefault((row["client"], row["number"]), name) == name:  # a number keeps its first name
+        # A number keeps its first name, unless the broker says otherwise.
+        if row["refused"] == 0 or bound.setdefault((row["client"], row["number"]), name) == name:
             created.setdefault(name, row["time"])
     return created
 
@@ -316,8 +367,9 @@ def binding_rows(control: pa.Table, policy: Policy) -> pa.Table:
             continue
         if name is None or number in (NOTHING, None) or (policy.has_sessions and number == 0):
             continue
-        if not policy.has_sessions and ((owner, number) in bound or meaning != CREATE):
-            continue  # a number keeps its first name
+        is_first = (owner, number) not in bound
+        if not policy.has_sessions and (meaning != CREATE or not (is_first or row["refused"] == 0)):
+            continue  # a number keeps its first name, unless the broker says otherwise
         bound.add((owner, number))
         made.append((owner, number, row["time"], name))
     columns = list(zip(*made, strict=True)) if made else [()] * len(BINDINGS)
@@ -330,7 +382,7 @@ def connection_rows(control: pa.Table, policy: Policy) -> pa.Table:
     left: dict[int, int] = {}
     for row in in_order(control).to_pylist() if policy.has_sessions else ():
         name, client, time = policy.messages[row["message"]], row["client"], row["time"]
-        if row["side"] == TO_BROKER and name == CONNECTS and row["answered"] != UNANSWERED:
+        if row["side"] == TO_BROKER and name == CONNECTS and row["answered"] != UNANSWERED and row["refused"] != 1:
             made.append((client, row["answered"], True, time, row["id"]))
         elif row["side"] == TO_BROKER and name == DISCONNECTS:
             made.append((client, time, False, time, row["id"]))

@@ -23,6 +23,7 @@ from .kernels.expecting import CLIENT, EXPECTED, FILTER, LEAST, MOST, PUBLISH, S
 from .kernels.grouping import distinct, order_by_key
 from .kernels.hashing import mix
 from .kernels.matching import match
+from .kernels.subscribing import CHANGE_ASKS, CHANGE_ID
 from .policy import SECOND, SUBSCRIBE, Policy
 
 Integers = NDArray[np.int64]
@@ -53,6 +54,7 @@ class Deliveries:
     asked_for     (publish, client, filter) of each filter that asks; ``part_of`` the expectation that it is part of
     seen          rows that are forwards; `answers` the expectation that each fulfils, -1 for none
     repeated      rows of forwards that the network made of another one, `repeats` that one
+    proofs        by subscription without ACK (client, filter, id) the forward that proves it
     """
 
     publishes: Integers
@@ -71,6 +73,7 @@ class Deliveries:
     part_of: Integers
     repeated: Integers
     repeats: Integers
+    proofs: dict[tuple[int, int, int], int]
 
     def publish_of(self) -> Integers:
         """For each forward seen, the row of what made it due; -1 if nothing did."""
@@ -127,10 +130,14 @@ class Deliveries:
             rows = np.concatenate([rows, self.repeated[again]])
             causes = np.concatenate([causes, cause[place[again]]])
             firsts = np.concatenate([firsts, np.zeros(int(again.sum()), np.bool_)])
-        ids = events[Col.ID]
+        ids, time = events[Col.ID], events[Col.TIME]
         order = np.argsort(ids[rows], kind="stable")
         rows, causes, firsts = rows[order], causes[order], firsts[order]
-        return Forwards(ids[causes], ids[rows], events[Col.TIME][rows], firsts)
+        found = Forwards(ids[causes], ids[rows], time[rows], firsts)
+        if not self.proofs:
+            return found
+        by = np.array(list(self.proofs.values()), np.int64)
+        return found.proving(np.array([since for _, _, since in self.proofs], np.int64), ids[by], time[by])
 
 
 @dataclass(frozen=True)
@@ -176,14 +183,19 @@ def deliver(events: Events, facts: SessionFacts, publishes: Publishes | None = N
     wanted, which = _retained_due(events, facts, kept, asking)
     due = np.concatenate([due, wanted], axis=1)
     retained = np.concatenate([np.full(due.shape[1] - len(which), -1, np.int64), which])
-    copies = due[[PUBLISH, CLIENT, FILTER]], retained
-    due, retained, copy_of = _one_each(due, retained, policy.dialect.spec.broker.copies)
-    _excuse_the_absent(events, facts, due)
     seen = np.flatnonzero(np.append(policy.forwards, False)[message] & (side == FROM_BROKER))
     again, original = _doubled(events, seen)
     repeated, repeats = seen[again], seen[original[again]]
     seen = seen[~again]
-    filled, first, answers = _pair(events, facts, due, retained, kept, seen)
+    given, which = due, retained
+    for _ in range(2):
+        copies = given[[PUBLISH, CLIENT, FILTER]], which
+        due, retained, copy_of = _one_each(given, which, policy.dialect.spec.broker.copies)
+        _excuse_the_absent(events, facts, due)
+        filled, first, answers = _pair(events, facts, due, retained, kept, seen)
+        proofs = _proofs(facts, given, copy_of, filled, first)
+        if not _believe(given, proofs):
+            break
     return Deliveries(
         plain,
         publishes.wild,
@@ -201,7 +213,35 @@ def deliver(events: Events, facts: SessionFacts, publishes: Publishes | None = N
         copy_of,
         repeated,
         repeats,
+        proofs,
     )
+
+
+def _proofs(
+    facts: SessionFacts, given: Integers, copy_of: Integers, filled: Integers, first: Integers
+) -> dict[tuple[int, int, int], int]:
+    """By subscription without ACK (client, filter, id) the first forward which shows that the broker knows of it."""
+    changes = facts.subscriptions.changes
+    asking = np.unique(changes[CHANGE_ID, changes[CHANGE_ASKS] == 1])
+    alone = np.bincount(copy_of, minlength=len(filled))[copy_of] == 1
+    open_ones = np.flatnonzero((given[LEAST] == 0) & alone & (filled[copy_of] > 0) & np.isin(given[SINCE], asking))
+    found: dict[tuple[int, int, int], int] = {}
+    for at in open_ones.tolist():
+        key = (int(given[CLIENT, at]), int(given[FILTER, at]), int(given[SINCE, at]))
+        row = int(first[copy_of[at]])
+        found[key] = min(row, found.get(key, row))
+    return found
+
+
+def _believe(given: Integers, proofs: dict[tuple[int, int, int], int]) -> bool:
+    """Make what is published after a proof due for certain; returns whether anything is."""
+    if not proofs:
+        return False
+    open_ones = np.flatnonzero(given[LEAST] == 0).tolist()
+    keys = zip(*(given[row, open_ones].tolist() for row in (CLIENT, FILTER, SINCE)), strict=True)
+    proven = [at for at, key in zip(open_ones, keys, strict=True) if key in proofs and given[PUBLISH, at] > proofs[key]]
+    given[LEAST, proven] = 1
+    return bool(proven)
 
 
 def _name_texts(events: Events, facts: SessionFacts, rows: Integers) -> dict[int, str]:

@@ -34,7 +34,9 @@ class Forwards:
     """Forwards and the request that each belongs to: a publish, or a subscription that asks for what is retained.
 
     ``cause`` and ``forward`` are ids, ``time`` is the forward's. ``is_first``: of the copies that one subscriber got
-    it is the first. ``row``: of the request among some events, -1 for none of them; see `among`.
+    it is the first. Where ``forward`` is below 0, the cause is a subscription without ACK, and the forward of that
+    complement shows that the broker knows of it. ``row``: of the request among some events, -1 for none of them; see
+    `among`.
     """
 
     cause: Integers
@@ -49,9 +51,23 @@ class Forwards:
         found = table.take(pa.array(np.argsort(table.column("forward").to_numpy(), kind="stable")))
         return cls(*(found.column(name).to_numpy() for name in FORWARDS.names))
 
+    def proving(self, causes: Integers, forwards: Integers, times: Integers) -> Forwards:
+        """With subscriptions that are proven to have come to the broker."""
+        forward = np.concatenate([~forwards, self.forward])
+        order = np.argsort(forward, kind="stable")
+        cause, time = np.concatenate([causes, self.cause]), np.concatenate([times, self.time])
+        is_first = np.concatenate([np.zeros(len(causes), np.bool_), self.is_first])
+        return Forwards(cause[order], forward[order], time[order], is_first[order])
+
     def among(self, events: Events) -> Forwards:
         """With the rows of the requests among these events."""
         return replace(self, row=events.rows_of(self.cause))
+
+    def seen(self) -> Forwards:
+        """Without subscriptions that are only proven."""
+        kept = self.forward >= 0
+        rows = None if self.row is None else self.row[kept]
+        return Forwards(self.cause[kept], self.forward[kept], self.time[kept], self.is_first[kept], rows)
 
     def rows(self) -> Integers:
         """Of the requests."""
@@ -216,7 +232,7 @@ def _paired(
     place = np.full(len(events) + 1, -1, np.int64)
     place[rows] = np.arange(len(rows))
     table[pairing.ANCHOR] = -1 if anchors is None else place[anchors[rows]]
-    forwarded = forwarded_rows(events, forwards)
+    forwarded = forwarded_rows(events, forwards.seen())
     table[pairing.FORWARDED] = forwarded[rows] & (anchors is not None and events.policy.ack_place[PUBLISH] > 0)
     return table
 

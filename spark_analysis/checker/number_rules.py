@@ -15,23 +15,24 @@ def number_findings(events: Events, bindings: Bindings, candidates: Candidates) 
     """All but N-COLLISION, which is told where forwards are explained."""
     policy = events.policy
     if policy.dialect.spec.topics.kind == "number" and not policy.has_sessions:
-        _twice_zero(events, bindings, candidates)
+        _twice(events, bindings, candidates)
         _unknown_publishes(events, candidates)
         _unknown_subscriptions(events, bindings, candidates)
 
 
-def _twice_zero(events: Events, bindings: Bindings, candidates: Candidates) -> None:
-    """A publisher that creates a second topic under the number 0 has never written the number."""
+def _twice(events: Events, bindings: Bindings, candidates: Candidates) -> None:
+    """A publisher creates a second topic under the same number; if that is 0, it has probably never written it."""
     client, name, number = events[Col.CLIENT], events[Col.NAME], events[Col.NUMBER]
     named_by = np.array([name == events.policy.dialect.spec.topics.named_by for name in events.policy.messages])
     is_creation = np.append(named_by, False)[events[Col.MESSAGE]] & (events[Col.SIDE] == TO_BROKER)
     rows = np.flatnonzero(is_creation & (number != NOTHING))
     candidates.check("N-ZERO", rows)
-    bound = bindings.resolve(client[rows], number[rows], events[Col.TIME][rows])
-    wrong = (bound != 0) & (bound != name[rows]) & (number[rows] == 0)
+    bound = bindings.resolve(client[rows], number[rows], events[Col.TIME][rows] - 1)
+    wrong = (bound != 0) & (bound != name[rows])
     for row, before in zip(as_list(rows[wrong]), as_list(bound[wrong]), strict=True):
         first = rows[(name[rows] == before) & (client[rows] == client[row])]
-        candidates.add("N-ZERO", row, {"seen": bindings.texts.get(before)}, candidates.ids(first[:1]))
+        detail = {"seen": bindings.texts.get(before), "number": int(number[row])}
+        candidates.add("N-ZERO", row, detail, candidates.ids(first[:1]))
 
 
 def _unknown_publishes(events: Events, candidates: Candidates) -> None:

@@ -122,6 +122,12 @@ def _kept(one: Told) -> str:
     return f"{said}; one that was not to be retained came since" if one.rule == "T-CLEARED" else said
 
 
+def _same_number(one: Told) -> str:
+    number = one.detail.get("number")
+    said = f"{quote(one.topic)} gets the number {number}, which is that of {quote(one.detail.get('seen'))}"
+    return f"{said}: the number is probably never written" if number == 0 else said
+
+
 def _wrong_instruction(one: Told) -> str:
     detail = one.detail
     right = quote(detail["expected"])
@@ -182,10 +188,7 @@ _SENTENCES: dict[str, Callable[[Told], str]] = {
         f"{quote(one.detail.get('seen'))} comes as the retained message of {quote(one.topic)}, "
         "but a newer one is retained"
     ),
-    "N-ZERO": lambda one: (
-        f"{quote(one.topic)} gets the number 0, which is that of {quote(one.detail.get('seen'))}: "
-        "the number is never written"
-    ),
+    "N-ZERO": _same_number,
     "N-UNKNOWN-PUBLISH": lambda one: (
         f"number {one.detail['number']} is published to, and {one.client} has created no topic with it"
     ),
