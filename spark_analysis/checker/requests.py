@@ -19,7 +19,8 @@ from .policy import SUBSCRIBE
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 REQUESTS = pa.schema(
-    [("id", pa.int64()), ("first", pa.int64())] + [(name, pa.bool_()) for name in ("answered", "forwarded", "repeated")]
+    [("id", pa.int64()), ("first", pa.int64())]
+    + [(name, pa.bool_()) for name in ("answered", "forwarded", "repeated", "refused")]
 )
 
 
@@ -31,6 +32,7 @@ class Requests:
     answered   an ACK came for this send
     forwarded  it led to a forward, perhaps of another topic
     repeated   a forward that the broker sent again for want of an ACK, or that the network doubled
+    refused    its ACK says no
     owed       the broker has to acknowledge it
     """
 
@@ -38,6 +40,7 @@ class Requests:
     answered: Flags
     forwarded: Flags
     repeated: Flags
+    refused: Flags
     owed: Flags
 
 
@@ -63,7 +66,8 @@ def request_rows(
     answered, is_request = client_exchanges.answered, _is_request(events)
     subscribes = np.append(events.policy.meaning == SUBSCRIBE, False)[events[Col.MESSAGE]]
     forwarded = forwarded_rows(events, forwards) & subscribes
-    differs = (answered != _is_owed(events)) | forwarded | (group != np.arange(len(events)))
+    refused = _refused(events, client_exchanges)
+    differs = (answered != _is_owed(events)) | forwarded | refused | (group != np.arange(len(events)))
     rows = np.flatnonzero(is_request & differs)
     first = np.where(group[rows] >= 0, group[rows], rows)
     repeated = np.zeros(0, np.int64)
@@ -80,8 +84,17 @@ def request_rows(
         np.concatenate([answered[rows], nothing]),
         np.concatenate([forwarded[rows], nothing]),
         np.concatenate([np.zeros(len(rows), np.bool_), ~nothing]),
+        np.concatenate([refused[rows], nothing]),
     ]
     return pa.table([pa.array(one) for one in columns], schema=REQUESTS)
+
+
+def _refused(events: Events, exchanges: Exchanges) -> Flags:
+    """Sends of requests whose ACK has a code that refuses them."""
+    refused = np.zeros(len(events), np.bool_)
+    said_no = np.flatnonzero((events[Col.ACCEPTED] == 0) & (exchanges.send_of >= 0))
+    refused[exchanges.send_of[said_no]] = True
+    return refused
 
 
 def requests_of(events: Events, table: pa.Table) -> Requests:
@@ -90,13 +103,13 @@ def requests_of(events: Events, table: pa.Table) -> Requests:
     group = np.where(is_request, np.arange(len(events)), -1)
     owed = _is_owed(events)
     answered = owed.copy()
-    forwarded, repeated = (np.zeros(len(events), np.bool_) for _ in range(2))
+    forwarded, repeated, refused = (np.zeros(len(events), np.bool_) for _ in range(3))
     rows = events.rows_of(table.column("id").to_numpy())
     known = rows >= 0
     firsts = events.rows_of(table.column("first").to_numpy())
-    for name, flags in (("forwarded", forwarded), ("repeated", repeated)):
+    for name, flags in (("forwarded", forwarded), ("repeated", repeated), ("refused", refused)):
         flags[rows[known]] = table.column(name).to_numpy()[known]
     asked = known & ~table.column("repeated").to_numpy()
     group[rows[asked]] = np.where(firsts[asked] >= 0, firsts[asked], rows[asked])
     answered[rows[asked]] = table.column("answered").to_numpy()[asked]
-    return Requests(group, answered, forwarded, repeated, owed)
+    return Requests(group, answered, forwarded, repeated, refused, owed)

@@ -179,10 +179,10 @@ class TopicView:
         return [Shortage(int(first[at[one]]), int(chosen[at[one]]), int(least[one] - got[one])) for one in lacking]
 
     def _heard(self, sends: Integers, firsts: Integers) -> Flags:
-        """Sends that the broker reacted to; all of a group in which it reacted to none."""
+        """Sends that the broker reacted to, unless it refused them; all of a group in which it reacted to none."""
         reacted = self.reactions.reacted
         of_group = np.zeros(len(reacted), np.bool_)
         answered = np.flatnonzero(reacted & (self.requests.group >= 0))
         of_group[self.requests.group[answered]] = True
-        heard: Flags = reacted[sends] | ~of_group[firsts]
+        heard: Flags = (reacted[sends] | ~of_group[firsts]) & ~self.requests.refused[sends]
         return heard
