@@ -263,12 +263,23 @@ class Unexplained:
         events = self.events
         limit = HORIZON_NS if self.facts.starts_late else 0 if self.facts.shows_start else AT_ONCE_NS
         early = events[Col.TIME][row] - self.facts.begin < limit
-        unseen = self.facts.point is Point.CLIENT
-        if unseen or not events[Col.NAME][row]:
+        if not events[Col.NAME][row]:
             return "inconclusive"
+        if self.facts.point is Point.CLIENT:  # others publish unseen
+            return self._unasked(row)
         self.view.invented.append(row)
         doubt = PUBLISHED_BEFORE if early else None
         self.candidates.add("D-UNEXPECTED", row, {"case": "invented"}, (), doubt, UNSETTLED)
+        return "unexpected" if self.view.is_certain(doubt, UNSETTLED) else "inconclusive"
+
+    def _unasked(self, row: int) -> str:
+        """A message of a topic that none of the client's filters takes, whoever published it."""
+        client, topic = int(self.events[Col.CLIENT][row]), self._topic_text(row)
+        filters = {text for _, text in self._subscribed.get(client, ())}
+        if self._may_precede(client, row) or any(self.view.takes(topic, text) for text in filters):
+            return "inconclusive"
+        doubt = SUBSCRIBED_BEFORE if self.facts.starts_late else None
+        self.candidates.add("D-UNEXPECTED", row, {"seen": topic}, (), doubt, UNSETTLED)
         return "unexpected" if self.view.is_certain(doubt, UNSETTLED) else "inconclusive"
 
     def _altered(self, row: int) -> str | None:

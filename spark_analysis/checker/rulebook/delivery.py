@@ -36,6 +36,7 @@ RULES = (
         "Compare filter and topic. Look for wildcards that match one level only, and for wrongly stored subscribers.",
         _FORWARD,
         _DELIVERS,
+        ("accepted",),
     ),
     Rule(
         "D-UNEXPECTED",
