@@ -63,7 +63,7 @@ bench: $(TESTS) ## benchmarks beside the tools one would use instead (minutes)
 
 accuracy: $(TESTS) ## what the checker finds of every fault on 20 dialects, and what it says where there are none (15 min)
 	$(BIN)/python -m benchmarks.accuracy
-	TOPICSHARK_CAPTURES=200 $(BIN)/pytest -q tests/spark_analysis/test_check_engines.py
+	TOPICSHARK_CAPTURES=200 $(BIN)/pytest -q tests/spark_analysis/checker/test_check_engines.py
 
 fuzz: $(TESTS) ## datagrams by the ten million through all decoders, captures by 100,000, brokers, simulations (hours)
 	$(BIN)/python -m fuzzing.decoders.differential --codec-columnar 1e7 --walk 1e6 --layers 1e6 --lua 1e6 --tshark 1e5 --dialects 1000

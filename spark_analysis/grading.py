@@ -97,7 +97,7 @@ class Grade:
 
 
 @dataclass(frozen=True)
-class Wish:
+class GradingOptions:
     """How all submissions are judged. ``dialects``: of those that bring none; if they are named, of all."""
 
     dialects: Dialects = field(default_factory=wanted_dialects)
@@ -109,7 +109,7 @@ class Wish:
 
 def grade(
     submissions: Sequence[Submission],
-    wish: Wish | None = None,
+    options: GradingOptions | None = None,
     *,
     engine: str = "auto",
     master: str | None = None,
@@ -120,19 +120,22 @@ def grade(
     is as for `check`."""
     if engine not in ("auto", "local", "spark"):
         raise UsageError(f"--engine is auto, local or spark, not {engine!r}")
-    wish = wish or Wish()
+    options = options or GradingOptions()
     if engine == "local" or (engine == "auto" and sum(map(_size, submissions)) <= SMALL_BYTES):
         grades = []
         for number, one in enumerate(submissions, start=1):
-            grades.append(_grade(wish, one))
+            grades.append(_grade(options, one))
             if told:
                 told(number, len(submissions))
         return grades
-    return _grade_on_spark(submissions, wish, master, stage)
+    return _grade_on_spark(submissions, options, master, stage)
 
 
 def _grade_on_spark(
-    submissions: Sequence[Submission], wish: Wish, master: str | None, stage: Callable[[object], Stage] | None
+    submissions: Sequence[Submission],
+    options: GradingOptions,
+    master: str | None,
+    stage: Callable[[object], Stage] | None,
 ) -> list[Grade]:
     """Some in each task; then those that are large, one after the other, each in tasks of its own."""
     large = {one.folder for one in submissions if _size(one) > LARGE_BYTES}
@@ -140,7 +143,7 @@ def _grade_on_spark(
         bundles = _bundles([one for one in submissions if one.folder not in large])
         found = []
         if bundles:
-            rows = engine.read(partial(_grade_all, wish), bundles, "grade")
+            rows = engine.read(partial(_grade_all, options), bundles, "grade")
             found = engine.collect([rows], (_GRADE, _REFUSED), "grade")
         for row in found:
             if row.kind == _REFUSED:
@@ -148,10 +151,10 @@ def _grade_on_spark(
         grades = {one.folder: one for one in (_unpacked(row.data) for row in found)}
 
         def in_units(captures: Sequence[str], dialects: Dialects) -> CheckResult:
-            options = Options(dialects, wish.brokers, summaries=False, limit=wish.limit)
-            return judge(Sources(tuple(captures)), options, wish.merge, engine, wish.rules)
+            judging = Options(dialects, options.brokers, summaries=False, limit=options.limit)
+            return judge(Sources(tuple(captures)), judging, options.merge, engine, options.rules)
 
-        grades |= {one.folder: _grade(wish, one, in_units) for one in submissions if one.folder in large}
+        grades |= {one.folder: _grade(options, one, in_units) for one in submissions if one.folder in large}
     return [grades[one.folder] for one in submissions]
 
 
@@ -171,11 +174,11 @@ def _bundles(submissions: Sequence[Submission]) -> list[list[Submission]]:
 _GRADE, _REFUSED = "grade", "refused"
 
 
-def _grade_all(wish: Wish, submissions: Sequence[Submission]) -> Iterator[Packed]:
+def _grade_all(options: GradingOptions, submissions: Sequence[Submission]) -> Iterator[Packed]:
     """In a task."""
     for one in submissions:
         try:
-            yield Packed(0, _GRADE, _packed(_grade(wish, one)))
+            yield Packed(0, _GRADE, _packed(_grade(options, one)))
         except UsageError as error:
             yield Packed(0, _REFUSED, str(error).encode(errors="replace"))
             return
@@ -224,17 +227,17 @@ def _size(submission: Submission) -> int:
 Check = Callable[[Sequence[str], Dialects], CheckResult]
 
 
-def _grade(wish: Wish, submission: Submission, checked: Check | None = None) -> Grade:
+def _grade(options: GradingOptions, submission: Submission, checked: Check | None = None) -> Grade:
     """In a task, or here. Whatever a submission holds ends in its row."""
     row = Grade(submission.name, submission.folder, len(submission.captures), problems=tuple(submission.problems))
     try:
-        dialects = _dialects(wish, submission)
+        dialects = _dialects(options, submission)
         row = replace(row, dialects=tuple(one.name for one in dialects.wanted) if dialects.named else ())
         if not submission.captures:
             return _with_problems(
                 row, ["no captures in it; expected names like *.pcap, *.pcapng or *.cap, also with .gz"]
             )
-        result = (checked or partial(_check_here, wish))(submission.captures, dialects)
+        result = (checked or partial(_check_here, options))(submission.captures, dialects)
     except UsageError:  # of the command line: the same for all
         raise
     except TopicsharkError as error:
@@ -244,23 +247,23 @@ def _grade(wish: Wish, submission: Submission, checked: Check | None = None) -> 
     return _judged(row, submission, dialects, result)
 
 
-def _check_here(wish: Wish, captures: Sequence[str], dialects: Dialects) -> CheckResult:
+def _check_here(options: GradingOptions, captures: Sequence[str], dialects: Dialects) -> CheckResult:
     return check(
         captures,
         dialects=dialects,
-        brokers=wish.brokers,
-        merge=wish.merge,
+        brokers=options.brokers,
+        merge=options.merge,
         engine="local",
-        rules=wish.rules,
-        limit=wish.limit,
+        rules=options.rules,
+        limit=options.limit,
         summaries=False,
     )
 
 
-def _dialects(wish: Wish, submission: Submission) -> Dialects:
+def _dialects(options: GradingOptions, submission: Submission) -> Dialects:
     """Its own dialect, unless the user has named one for all."""
-    if wish.dialects.named or not submission.dialect_files:
-        return wish.dialects
+    if options.dialects.named or not submission.dialect_files:
+        return options.dialects
     if len(submission.dialect_files) > 1:
         names = ", ".join(os.path.relpath(path, submission.folder) for path in submission.dialect_files)
         raise TopicsharkError(f"several dialect files ({names}): name the one that counts dialect.toml")

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from pcap_tools.capture import CaptureWriter
 from tests.conftest import REPO
 from tests.dissector.tshark import run_tshark
 from tests.reference_broker.labs import loopback_to_ourselves
-from topicshark.main import COMMANDS
+from topicshark.main import COMMANDS, load_command
 
 DOCS = [REPO / "README.md", REPO / "CONTRIBUTING.md", REPO / "CHANGELOG.md", *sorted((REPO / "docs").rglob("*.md"))]
 SETS_UP = ("README.md", "CONTRIBUTING.md")  # a whole machine: what `make test` on a fresh one does
@@ -132,7 +131,7 @@ def complaint(words: list[str]) -> str | None:
         )
     if name not in COMMANDS:
         return f"there is no command {name}"
-    command = typer.main.get_command(import_module(f"topicshark.commands.{name}").app)
+    command = load_command(name)
     below = getattr(command, "commands", None)
     if below is not None:
         if not rest or rest[0] not in below:

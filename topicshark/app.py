@@ -1,6 +1,6 @@
 """How every command's typer app is made, so that all of them look and behave alike.
 
-A command lives in `commands/<name>.py`, exposes `app`, and has its one-line summary in the table of `main.py`:
+A command lives in a module below `commands/`, exposes `app`, and has its summary in the table of `main.py`:
 
     app = new_app()
 

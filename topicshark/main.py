@@ -1,13 +1,13 @@
 """The `topicshark` command: finds the sub-command, runs it, and turns errors into exit codes.
 
 Sub-commands are imported only when called, so that `topicshark --help` does not wait for Spark or numba. To
-add one: write `commands/<name>.py` with an `app` (see `app.py`) and give it a line in `COMMANDS`.
+add one: write a module below `commands/` with an `app` (see `app.py`) and give it a line in `COMMANDS`.
 """
 
 import os
 import sys
 from importlib import import_module
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -15,24 +15,40 @@ from typer.core import TyperCommand, TyperGroup
 from topicshark.app import new_app
 from topicshark.exit_codes import ExitCode
 
+
+class Command(NamedTuple):
+    """`module:app` below `topicshark.commands`, and the line of help."""
+
+    entry: str
+    summary: str
+
+
 COMMANDS = {
-    "annotate": "Copy a capture and add its findings as packet comments, for Wireshark.",
-    "broker": "Run a conforming broker for any dialect.",
-    "check": "Check captures against the rules of their protocol.",
-    "decode": "Decode the datagrams of captures, one line each, without Spark.",
-    "demo": "Run the whole toolkit once on generated traffic and write a report.",
-    "dialects": "List, show and check dialects: built-in ones and your own.",
-    "dissector": "Write the Wireshark dissector, including your own dialects.",
-    "doctor": "Show installed and missing tools, and how to install them.",
-    "fanout": "Show fan-out: copies expected and delivered, by topic and by filter.",
-    "generate": "Generate traffic with labelled faults: a capture of any size, or live to a broker.",
-    "ingest": "Write the messages of captures of any number and size as Parquet.",
-    "lab": "Run a scenario with every node at its own address, and record it.",
-    "play": "Play a sensor, actuator, dashboard or window, or an interactive node.",
-    "publish": "Publish a message and resend it until it is acknowledged.",
-    "report": "Write an HTML report on the traffic in captures.",
-    "subscribe": "Subscribe to a filter and print the messages that arrive.",
-    "timing": "Measure acknowledgement and forwarding times; list missing acknowledgements.",
+    "annotate": Command(
+        "captures.annotate:app", "Copy a capture and add its findings as packet comments, for Wireshark."
+    ),
+    "broker": Command("traffic.broker:app", "Run a conforming broker for any dialect."),
+    "check": Command("captures.check:app", "Check captures against the rules of their protocol."),
+    "decode": Command("captures.decode:app", "Decode the datagrams of captures, one line each, without Spark."),
+    "demo": Command("demo:app", "Run the whole toolkit once on generated traffic and write a report."),
+    "dialects": Command("dialects:app", "List, show and check dialects: built-in ones and your own."),
+    "dissector": Command("dissector:app", "Write the Wireshark dissector, including your own dialects."),
+    "doctor": Command("doctor:app", "Show installed and missing tools, and how to install them."),
+    "fanout": Command(
+        "captures.summaries:fanout", "Show fan-out: copies expected and delivered, by topic and by filter."
+    ),
+    "generate": Command(
+        "traffic.generate:app", "Generate traffic with labelled faults: a capture of any size, or live to a broker."
+    ),
+    "ingest": Command("captures.ingest:app", "Write the messages of captures of any number and size as Parquet."),
+    "lab": Command("traffic.lab:app", "Run a scenario with every node at its own address, and record it."),
+    "play": Command("traffic.play:app", "Play a sensor, actuator, dashboard or window, or an interactive node."),
+    "publish": Command("traffic.publish:app", "Publish a message and resend it until it is acknowledged."),
+    "report": Command("captures.report:app", "Write an HTML report on the traffic in captures."),
+    "subscribe": Command("traffic.subscribe:app", "Subscribe to a filter and print the messages that arrive."),
+    "timing": Command(
+        "captures.summaries:timing", "Measure acknowledgement and forwarding times; list missing acknowledgements."
+    ),
 }
 
 
@@ -41,14 +57,20 @@ class LazyCommands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        for name, summary in COMMANDS.items():
+        for name, (_, summary) in COMMANDS.items():
             self.add_command(TyperCommand(name, help=summary, short_help=summary))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, placeholder, rest = super().resolve_command(ctx, args)
         if name is None:  # completing a word that is no command yet
             return name, placeholder, rest
-        return name, typer.main.get_command(import_module(f"topicshark.commands.{name}").app), rest
+        return name, load_command(name), rest
+
+
+def load_command(name: str) -> Any:
+    """Import a sub-command."""
+    module, _, attribute = COMMANDS[name].entry.partition(":")
+    return typer.main.get_command(getattr(import_module(f"topicshark.commands.{module}"), attribute))
 
 
 app = new_app(cls=LazyCommands, add_completion=True, epilog="Example: topicshark doctor")

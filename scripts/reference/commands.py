@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import typer
 
 from scripts.reference.markdown import MADE, code, table
-from topicshark.main import COMMANDS
+from topicshark.main import COMMANDS, load_command
 from topicshark.main import app as main_app
 
 HEAD = """\
@@ -29,7 +28,7 @@ terminal, and never with `NO_COLOR` set. [Exit codes](exit-codes.md) have the sa
 def every_command() -> Iterator[tuple[str, Any]]:
     """Name and command; those of a group by two words."""
     for name in COMMANDS:
-        command = typer.main.get_command(import_module(f"topicshark.commands.{name}").app)
+        command = load_command(name)
         yield name, command
         for second, below in getattr(command, "commands", {}).items():
             yield f"{name} {second}", below
@@ -37,7 +36,7 @@ def every_command() -> Iterator[tuple[str, Any]]:
 
 def page() -> str:
     main = typer.main.get_command(main_app)
-    rows = [(f"[`{name}`](#topicshark-{name})", summary) for name, summary in COMMANDS.items()]
+    rows = [(f"[`{name}`](#topicshark-{name})", summary) for name, (_, summary) in COMMANDS.items()]
     options = _options(main, "topicshark")
     parts = [HEAD, table(("command", "what it does"), rows), "Options of `topicshark` itself:\n", options]
     return "\n".join([*parts, *(_about(name, command) for name, command in every_command()), MADE, ""])

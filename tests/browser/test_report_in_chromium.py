@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark_analysis.report_pages import HOSTILE, findings_capture, hostile_capture, page_of
+from tests.spark_analysis.reports.report_pages import HOSTILE, findings_capture, hostile_capture, page_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -27,9 +27,8 @@ from spark_analysis.dataframes import EMPTY
 from spark_analysis.manifest import load_manifest
 from spark_analysis.planning import plan_capture
 from tests.conftest import REPO
+from tests.spark_analysis.local_tables import TABLES, arrow_tables
 from tests.waiting import wait_until
-
-from .local_tables import TABLES, arrow_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.net, pytest.mark.xdist_group("spark")]
 

@@ -19,9 +19,8 @@ from generators.capture.capture_point import write
 from generators.generate import Order, generate
 from spark_analysis.manifest import file_places, load_manifest
 from spark_analysis.source_options import SOURCE_COLUMNS
+from tests.spark_analysis.local_tables import TABLES, digest, local_tables, texts
 from tests.spark_analysis.traffic import codec_rows, write_capture
-
-from .local_tables import TABLES, digest, local_tables, texts
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("spark")]
 

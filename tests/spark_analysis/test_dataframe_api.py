@@ -53,7 +53,7 @@ def test_only_dataframes(path: Path) -> None:
 
 def test_the_files_are_there() -> None:
     names = {str(path.relative_to(REPO)) for path in FILES}
-    assert names > MAY | {"spark_analysis/checker/steps.py", "topicshark/commands/check.py"}
+    assert names > MAY | {"spark_analysis/checker/steps.py", "topicshark/commands/captures/check.py"}
 
 
 def test_what_is_allowed_is_used() -> None:

@@ -24,9 +24,8 @@ from spark_analysis.engines import Packed, SparkEngine
 from spark_analysis.ingest import ingest
 from spark_analysis.source_options import SOURCE_COLUMNS
 from tests.conftest import REPO
+from tests.spark_analysis.local_tables import TABLES, local_tables, texts
 from tests.spark_analysis.traffic import codec_rows, spark_rows
-
-from .local_tables import TABLES, local_tables, texts
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -16,9 +16,9 @@ from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis import grading
 from spark_analysis.checker.verdicts import CheckResult
 from spark_analysis.engines import LocalEngine, SparkEngine
-from spark_analysis.grading import Grade, Wish, grade
+from spark_analysis.grading import Grade, GradingOptions, grade
 from spark_analysis.submissions import find_submissions
-from tests.spark_analysis.checked import Talk, check
+from tests.spark_analysis.checker.checked import Talk, check
 
 CLEAN = """
     1     0  anna > broker  SUBSCRIBE filter=home/*
@@ -44,8 +44,8 @@ def folder(top: Path, name: str, **talks: str) -> Path:
     return made
 
 
-def graded(top: Path, wish: Wish | None = None) -> dict[str, Grade]:
-    grades = grade(find_submissions([str(top)]).submissions, wish, engine="local")
+def graded(top: Path, options: GradingOptions | None = None) -> dict[str, Grade]:
+    grades = grade(find_submissions([str(top)]).submissions, options, engine="local")
     return {one.submission: one for one in grades}
 
 
@@ -106,7 +106,7 @@ def test_a_row_sums_the_captures_of_a_submission(one_of_each: Path) -> None:
 
 
 def test_merge_makes_one_session_of_each_submission(one_of_each: Path) -> None:
-    grades = graded(one_of_each, Wish(merge=True))
+    grades = graded(one_of_each, GradingOptions(merge=True))
     assert [len(grades[name].sessions) for name in ("good", "bad", "cut")] == [1, 1, 1]
     assert len(grades["bad"].sessions[0].captures) == 3
 
@@ -120,7 +120,7 @@ def test_a_dialect_of_its_own_unless_one_is_named_for_all(tmp_path: Path) -> Non
     folder(tmp_path, "usual", run=CLEAN)
     grades = graded(tmp_path)
     assert [(one.verdict, one.dialects) for one in grades.values()] == [("pass", ("mine",)), ("pass", ("colon",))]
-    grades = graded(tmp_path, Wish(wanted_dialects(["mqttsn"])))
+    grades = graded(tmp_path, GradingOptions(wanted_dialects(["mqttsn"])))
     assert [one.verdict for one in grades.values()] == ["nothing to judge"] * 2
 
 
@@ -184,7 +184,7 @@ def test_a_defect_of_ours_costs_one_row_only(one_of_each: Path, monkeypatch: pyt
 
 def test_a_wrong_option_is_an_error_of_the_call(one_of_each: Path) -> None:
     with pytest.raises(UsageError, match="--broker"):
-        graded(one_of_each, Wish(brokers=("host:port",)))
+        graded(one_of_each, GradingOptions(brokers=("host:port",)))
 
 
 def test_progress_is_told_after_each(one_of_each: Path) -> None:

@@ -23,8 +23,7 @@ from spark_analysis.checker.needs import needs_of
 from spark_analysis.checker.rules import RULES
 from spark_analysis.dataframes import Analysis, analyse
 from spark_analysis.source_options import ALL_SOURCE_COLUMNS
-
-from .local_tables import TABLES, local_tables, texts
+from tests.spark_analysis.local_tables import TABLES, local_tables, texts
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

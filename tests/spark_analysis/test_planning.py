@@ -15,8 +15,7 @@ from spark_analysis import planning
 from spark_analysis.planning import plan_capture
 from spark_analysis.source_options import parse_options
 from spark_analysis.source_reading import SourceReading
-
-from .traffic import write_capture
+from tests.spark_analysis.traffic import write_capture
 
 ALL = wanted_dialects()
 SMALL, LARGE = 1000, 1 << 30  # of units

@@ -13,7 +13,7 @@ from pcap_tools.columnar.read.splits import plan_splits
 from spark_analysis import roles
 from spark_analysis.roles import roles_of
 from tests.pcap_tools.capture.packets import T0, ethernet, ipv4, udp
-from tests.spark_analysis.checked import Talk, wanted_dialects
+from tests.spark_analysis.checker.checked import Talk, wanted_dialects
 from topicshark.main import exit_code_of
 
 ALL = wanted_dialects()

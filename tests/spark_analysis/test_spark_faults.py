@@ -26,8 +26,7 @@ from spark_analysis.ingest import Ingested, ingest
 from spark_analysis.manifest import load_manifest
 from spark_analysis.pipeline import Options
 from tests.conftest import REPO
-
-from .traffic import write_capture
+from tests.spark_analysis.traffic import write_capture
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

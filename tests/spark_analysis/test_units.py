@@ -18,8 +18,7 @@ from spark_analysis.planning import plan_capture
 from spark_analysis.source_options import ALL_SOURCE_COLUMNS, SOURCE_COLUMNS, arrow_schema
 from spark_analysis.unit_writing import UnitFile, write_unit
 from spark_analysis.units import Unit, open_batches
-
-from .traffic import codec_rows, write_capture
+from tests.spark_analysis.traffic import codec_rows, write_capture
 
 ALL = wanted_dialects()
 

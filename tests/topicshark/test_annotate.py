@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pcap_tools.capture.tshark import needs_tshark, run_tshark, tshark_fields
-from tests.spark_analysis.checked import Talk
+from tests.spark_analysis.checker.checked import Talk
 from topicshark.exit_codes import ExitCode
 from topicshark.main import exit_code_of
 

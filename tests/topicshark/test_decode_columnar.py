@@ -27,7 +27,7 @@ from tests.pcap_tools.capture import packets as p
 from tests.pcap_tools.columnar.batches import datagrams_for
 from tests.pcap_tools.columnar.captures import files
 from tests.vectors import DIALECTS, dialect_of, load_vectors, own_dialect_names
-from topicshark.commands import decode
+from topicshark.commands.captures import decode
 from topicshark.exit_codes import ExitCode
 from topicshark.main import exit_code_of
 

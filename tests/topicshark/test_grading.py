@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.spark_analysis.checked import Talk
+from tests.spark_analysis.checker.checked import Talk
 from tests.spark_analysis.test_grading import CLEAN, FORGETS, folder
 from topicshark.exit_codes import ExitCode
 from topicshark.main import exit_code_of

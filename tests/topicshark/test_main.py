@@ -19,7 +19,7 @@ def test_help_lists_every_command_with_its_summary(topicshark: Command) -> None:
     answer = topicshark("--help")
     assert answer.returncode == ExitCode.CLEAN
     text = " ".join(answer.stdout.split())
-    for name, summary in main.COMMANDS.items():
+    for name, (_, summary) in main.COMMANDS.items():
         assert f"{name} {summary}" in text
 
 
@@ -33,7 +33,7 @@ def test_every_command_has_help_with_an_example(topicshark: Command, name: str) 
 
 def test_help_imports_no_command_and_no_heavy_package() -> None:
     heavy = {"pyspark", "numba", "numpy", "pandas", "pyarrow", "scapy", "pyshark", "matplotlib", "pydantic"}
-    heavy |= {f"topicshark.commands.{name}" for name in main.COMMANDS}
+    heavy |= {f"topicshark.commands.{one.entry.partition(':')[0]}" for one in main.COMMANDS.values()}
     script = (
         "import sys; from topicshark.main import exit_code_of; exit_code_of(['--help']);"
         f"print(sorted({heavy} & set(sys.modules)), file=sys.stderr)"
@@ -79,7 +79,7 @@ def command_that_raises(error: BaseException, monkeypatch: pytest.MonkeyPatch) -
     def import_boom(name: str) -> object:
         return SimpleNamespace(app=boom) if name == "topicshark.commands.boom" else import_module(name)
 
-    monkeypatch.setattr(main, "COMMANDS", {"boom": "Fails."})
+    monkeypatch.setattr(main, "COMMANDS", {"boom": main.Command("boom:app", "Fails.")})
     monkeypatch.setattr(main, "import_module", import_boom)
 
 

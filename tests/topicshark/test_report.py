@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPO, Run
-from tests.spark_analysis.report_pages import Markup, findings_capture
+from tests.spark_analysis.reports.report_pages import Markup, findings_capture
 from topicshark.exit_codes import ExitCode
 from topicshark.main import exit_code_of
 

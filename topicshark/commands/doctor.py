@@ -169,8 +169,8 @@ def all_checks() -> list[Check]:
     probes += [partial(check_tool, *tool) for tool in TOOLS]
     probes += [check_plugin_folder, check_live_capture, check_namespaces]
     with ThreadPoolExecutor() as pool:
-        asked = pool.map(lambda probe: probe(), probes)
-        return [check_python(), *check_packages(), *asked]
+        results = pool.map(lambda probe: probe(), probes)
+        return [check_python(), *check_packages(), *results]
 
 
 def print_table(checks: list[Check]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rulebook import fits
+from ..rulebook import applicability
 from .rule import Rule
 
 _ACKS = {
@@ -25,7 +25,7 @@ _CLIENT_ACKS = {
 }
 _RESENDS = {"colon": 'report, "Acknowledgements & Quality of Service 1"', "mqttsn": "MQTT-SN 1.2, section 6.13"}
 
-_RESENT = fits.all_of(fits.broker_acknowledges, fits.has_resends)
+_RESENT = applicability.all_of(applicability.broker_acknowledges, applicability.has_resends)
 
 RULES = (
     Rule(
@@ -35,7 +35,7 @@ RULES = (
         "No ACK for a request, despite any resends. The client cannot know whether the broker received it.",
         "Compare the request with acknowledged ones: a broker that fails on a message often drops it silently.",
         _ACKS,
-        fits.broker_acknowledges,
+        applicability.broker_acknowledges,
     ),
     Rule(
         "A-UNSOLICITED",
@@ -44,7 +44,7 @@ RULES = (
         "A client without a pending request got an ACK. Without ids, it takes the ACK as that of its next request.",
         "Look for a broker that answers to a stored address instead of the sender's.",
         _ACKS,
-        fits.broker_acknowledges,
+        applicability.broker_acknowledges,
     ),
     Rule(
         "A-LATE",
@@ -53,7 +53,7 @@ RULES = (
         "The ACK arrived after the resend time, so the client resends needlessly or treats the request as lost.",
         "Find out what delays the broker before the ACK; `topicshark timing` shows ACK times.",
         _ACKS | _RESENDS,
-        fits.broker_acknowledges,
+        applicability.broker_acknowledges,
     ),
     Rule(
         "A-DUPLICATE",
@@ -62,7 +62,7 @@ RULES = (
         "A second ACK arrived. Without ids, the client takes it as the ACK of its next request, even a lost one.",
         "Look for two places in the broker that acknowledge the same message.",
         _ACKS,
-        fits.broker_acknowledges,
+        applicability.broker_acknowledges,
     ),
     Rule(
         "A-MISDIRECTED",
@@ -71,7 +71,7 @@ RULES = (
         "Another client got the ACK and takes it as its own, while the sender keeps waiting.",
         "Send the ACK to the source address of the request.",
         _ACKS,
-        fits.broker_acknowledges,
+        applicability.broker_acknowledges,
     ),
     Rule(
         "A-ORDER",
@@ -80,7 +80,7 @@ RULES = (
         "The broker answered in the opposite order, so the ACK does not show whether the message was forwarded.",
         "Compare with `order` in the dialect file. If the broker's order is intended, change the file.",
         _ORDER,
-        fits.all_of(fits.broker_acknowledges, fits.orders_acks),
+        applicability.all_of(applicability.broker_acknowledges, applicability.orders_acks),
     ),
     Rule(
         "A-ACK-OF-ACK",
@@ -89,7 +89,7 @@ RULES = (
         "An ACK was sent in answer to an ACK. Two endpoints that both do this never stop.",
         "Check the message type before sending an ACK.",
         _ACKS,
-        fits.all_of(fits.broker_acknowledges, fits.clients_may_acknowledge),
+        applicability.all_of(applicability.broker_acknowledges, applicability.clients_may_acknowledge),
     ),
     Rule(
         "A-CLIENT-MISSING",
@@ -98,7 +98,7 @@ RULES = (
         "The client sent no ACK, or the broker's message was lost after the capture point.",
         "Check that the client is running. Capture at the client to see whether the message arrived.",
         _CLIENT_ACKS,
-        fits.clients_acknowledge,
+        applicability.clients_acknowledge,
     ),
     Rule(
         "A-STATUS-MISSING",
@@ -107,7 +107,7 @@ RULES = (
         "The request was acknowledged, but the client does not learn whether it succeeded.",
         "Look for a code path in the broker, usually an error path, that returns without an answer.",
         {"topicnumber": 'report, "Acknowledgements" and "Broker"'},
-        fits.has_statuses,
+        applicability.has_statuses,
     ),
     Rule(
         "R-MISSING",
@@ -134,7 +134,7 @@ RULES = (
         "The resend asks the broker to retain a message that the first send did not ask to retain.",
         "Resend the bytes of the first send. The original system of `colon` breaks this rule, so it is a note there.",
         _RESENDS,
-        fits.all_of(_RESENT, fits.may_change_retain),
+        applicability.all_of(_RESENT, applicability.may_change_retain),
     ),
     Rule(
         "R-AFTER-ACK",

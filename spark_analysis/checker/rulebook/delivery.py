@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rulebook import fits
+from ..rulebook import applicability
 from .rule import Rule
 
 _FORWARD = {
@@ -24,8 +24,8 @@ _NUMBERS = {"topicnumber": 'report, "Publisher"'}
 _CREATED = {"topicnumber": 'report, "Broker"'}
 _LOOP = {"rolebyte": 'report, "Communication" and "Dashboard"'}
 
-_DELIVERS = fits.all_of(fits.can_publish, fits.can_subscribe)
-_RETAINS = fits.all_of(_DELIVERS, fits.has_retained)
+_DELIVERS = applicability.all_of(applicability.can_publish, applicability.can_subscribe)
+_RETAINS = applicability.all_of(_DELIVERS, applicability.has_retained)
 
 RULES = (
     Rule(
@@ -63,7 +63,7 @@ RULES = (
         "The broker changed the payload.",
         "Look for a reused buffer, a length truncated to one byte, or a text that is decoded and encoded again.",
         _FORWARD,
-        fits.all_of(_DELIVERS, fits.has_payload, fits.keeps_payload),
+        applicability.all_of(_DELIVERS, applicability.has_payload, applicability.keeps_payload),
     ),
     Rule(
         "D-MISDIRECTED",
@@ -99,7 +99,7 @@ RULES = (
         "A message arrived after the acknowledged unsubscription.",
         "Look for a second entry of the subscriber, and for a different filter comparison in unsubscribe.",
         _UNSUBSCRIBE,
-        fits.all_of(_DELIVERS, fits.can_unsubscribe),
+        applicability.all_of(_DELIVERS, applicability.can_unsubscribe),
     ),
     Rule(
         "T-MISSING",
@@ -126,7 +126,7 @@ RULES = (
         "They were sent in the opposite order, which confuses a client that expects one before the other.",
         "Compare with `order` in the dialect file. If the broker's order is intended, change the file.",
         {"colon": 'report, "SUBSCRIBE Packets"', "mqttsn": "MQTT-SN 1.2, section 6.9"},
-        fits.all_of(_RETAINS, fits.broker_acknowledges, fits.orders_retained),
+        applicability.all_of(_RETAINS, applicability.broker_acknowledges, applicability.orders_retained),
     ),
     Rule(
         "T-CLEARED",
@@ -144,7 +144,7 @@ RULES = (
         "Two topics of a publisher have the same number; 0 means that it is probably never written to the packet.",
         "Check that the publisher writes the number to the packet.",
         _NUMBERS,
-        fits.numbers_topics,
+        applicability.numbers_topics,
     ),
     Rule(
         "N-COLLISION",
@@ -153,7 +153,7 @@ RULES = (
         "Two publishers use the same number, and a message went to the subscribers of the other's topic.",
         "Store numbers per publisher in the broker, or let the broker assign them.",
         _NUMBERS,
-        fits.all_of(fits.numbers_topics, fits.can_subscribe),
+        applicability.all_of(applicability.numbers_topics, applicability.can_subscribe),
     ),
     Rule(
         "N-UNKNOWN-PUBLISH",
@@ -162,7 +162,7 @@ RULES = (
         "The topic of this message is unknown. It may have been created before the capture.",
         "Create the topic first, and wait for the answer.",
         _CREATED,
-        fits.all_of(fits.numbers_topics, fits.can_publish),
+        applicability.all_of(applicability.numbers_topics, applicability.can_publish),
     ),
     Rule(
         "N-UNKNOWN-SUBSCRIBE",
@@ -171,7 +171,7 @@ RULES = (
         "The topic is unknown, so the subscription has no effect. It may have been created before the capture.",
         "Subscribe after the topic was created. Read the broker's status message.",
         _CREATED,
-        fits.all_of(fits.numbers_topics, fits.can_subscribe),
+        applicability.all_of(applicability.numbers_topics, applicability.can_subscribe),
     ),
     Rule(
         "X-LOOP",
@@ -180,7 +180,7 @@ RULES = (
         "The dashboard got a reading, but sent no instruction for its room.",
         "Look at the value and topic of the reading, and at the code of the dashboard that parses them.",
         _LOOP,
-        fits.has_loop,
+        applicability.has_loop,
     ),
     Rule(
         "X-WRONG-INSTRUCTION",
@@ -189,6 +189,6 @@ RULES = (
         "The instruction is wrong for its reading.",
         "Check the limits and the direction of the comparisons.",
         {"rolebyte": 'report, "Dashboard"'},
-        fits.has_loop,
+        applicability.has_loop,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rulebook import fits
+from ..rulebook import applicability
 from .rule import Rule
 
 _FORMAT = {
@@ -44,7 +44,7 @@ RULES = (
         "No message of the dialect has this type, so receivers cannot interpret the datagram.",
         "Check the sender's constants. If the type is valid, add the message to the dialect file.",
         _FORMAT,
-        fits.has_types,
+        applicability.has_types,
     ),
     Rule(
         "W-INCOMPLETE",
@@ -53,7 +53,7 @@ RULES = (
         "The datagram ends inside a field: the sender omitted bytes or computed a wrong size.",
         f"{_LOOK} Compare them with the layout of the message.",
         _FIELDS,
-        fits.has_sizes,
+        applicability.has_sizes,
     ),
     Rule(
         "W-NO-DELIMITER",
@@ -62,7 +62,7 @@ RULES = (
         "The delimiter is missing, so the receiver cannot find the end of the field.",
         "Write the delimiter even if nothing follows it.",
         _FIELDS,
-        fits.has_delimiters,
+        applicability.has_delimiters,
     ),
     Rule(
         "W-BAD-MAGIC",
@@ -71,7 +71,7 @@ RULES = (
         "The constant bytes of this dialect differ: the datagram is of another protocol or version, or damaged.",
         f"{_LOOK} Check whether another program uses the port.",
         _FORMAT,
-        fits.has_magic,
+        applicability.has_magic,
     ),
     Rule(
         "W-BAD-LENGTH",
@@ -80,7 +80,7 @@ RULES = (
         "A length field contradicts the datagram. A receiver that relies on it reads too few bytes or too many.",
         "Count bytes, not characters. Check for lengths above 127 in a signed byte.",
         _FORMAT | {"mqttsn": "MQTT-SN 1.2, section 5.2.1"},
-        fits.has_lengths,
+        applicability.has_lengths,
     ),
     Rule(
         "W-BAD-VALUE",
@@ -89,7 +89,7 @@ RULES = (
         "A flag, code or digit has an undefined value.",
         "Check the sender's constants. If the value is valid, list it in the dialect file or set `open = true`.",
         _FIELDS,
-        fits.has_values,
+        applicability.has_values,
     ),
     Rule(
         "W-BAD-TEXT",
@@ -98,7 +98,7 @@ RULES = (
         "A byte is not part of any character: wrong encoding, binary data in a text, or damage.",
         "Use the same explicit encoding in sender and receiver, not the platform's default.",
         _FIELDS,
-        fits.has_charsets,
+        applicability.has_charsets,
     ),
     Rule(
         "W-TRAILING-BYTES",
@@ -107,7 +107,7 @@ RULES = (
         "Extra bytes follow the last field, often the rest of a longer message in a reused buffer.",
         "Send exactly the bytes of the message, and clear buffers before reuse.",
         _FIELDS,
-        fits.has_ends,
+        applicability.has_ends,
     ),
     Rule(
         "W-WILDCARD-TOPIC",
@@ -116,7 +116,7 @@ RULES = (
         "The topic of a publish contains a wildcard. Brokers treat this differently.",
         "Publish to each topic by name. Use wildcards only in subscriptions.",
         {"colon": 'report, "Publisher"'},
-        fits.all_of(fits.has_wildcards, fits.publishes_name_topics),
+        applicability.all_of(applicability.has_wildcards, applicability.publishes_name_topics),
     ),
     Rule(
         "P-SPEAKER",
@@ -125,7 +125,7 @@ RULES = (
         "The sender may not send this message. A receiver that does not check the source accepts it.",
         "Find the program at this address. Check source addresses in receivers.",
         _SPEAKERS,
-        fits.has_speakers,
+        applicability.has_speakers,
     ),
     Rule(
         "P-CLIENT-TO-CLIENT",

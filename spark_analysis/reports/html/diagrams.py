@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...nearby import frames_near
+from ...frame_context import frames_near
 from ...plots.sequence import Arrow, after, sequence
 from ..finding_notes import other_capture
 from .model import Diagram, Table, short

@@ -13,7 +13,7 @@ from reference_broker import Broker, Endpoint, Limits, broker_for
 from reference_broker.broker.limits import MAX_ACCOUNTS, Accounts
 from reference_broker.messages.sending import SECOND
 from tests.reference_broker.running import running_broker
-from topicshark.commands import broker as command
+from topicshark.commands.traffic import broker as command
 
 ONE, OTHER = ("127.0.0.1", 40_000), ("127.0.0.2", 40_000)
 PUBACK, SUBACK = b"\x02", b"\x04"

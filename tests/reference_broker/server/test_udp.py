@@ -104,14 +104,14 @@ def test_ipv6(tmp_path: Path) -> None:
 def test_it_listens_on_loopback_and_the_port_of_the_dialect(topicshark: Command) -> None:
     text = topicshark("broker", "--help").stdout
     assert "127.0.0.1" in text
-    from topicshark.commands.broker import _port
+    from topicshark.commands.traffic.broker import _port
 
     assert _port(load_dialect("portdigits")) == 12345
 
 
 @pytest.mark.parametrize(("host", "trusting"), [("127.0.0.1", True), ("::1", True), ("0.0.0.0", False)])  # noqa: S104
 def test_silent_clients_are_trusted_on_loopback_only(host: str, trusting: bool) -> None:
-    from topicshark.commands.broker import _is_loopback
+    from topicshark.commands.traffic.broker import _is_loopback
 
     assert _is_loopback(host) is trusting
 

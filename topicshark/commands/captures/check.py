@@ -1,0 +1,154 @@
+"""`topicshark check`: which rules of its protocol the traffic in a capture keeps, and which it breaks."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from topicshark.app import new_app
+from topicshark.commands.captures.checking import (
+    Brokers,
+    CheckOptions,
+    DialectNames,
+    Engine,
+    EngineChoice,
+    Master,
+    Merge,
+    Ports,
+    Sources,
+    run_check,
+    verdict_code,
+)
+from topicshark.commands.captures.grading import run_grading
+from topicshark.exit_codes import ExitCode
+from topicshark.output import check_output, put
+
+app = new_app()
+
+IN_ALL, OF_A_RULE = 1_000, 20  # findings shown to programs, and to people
+
+
+class Format(StrEnum):
+    TEXT = "text"
+    CSV = "csv"
+    JSON = "json"
+    JUNIT = "junit"
+    SARIF = "sarif"
+    HTML = "html"
+
+
+def list_rules(wanted: bool) -> None:
+    if not wanted:
+        return
+    from spark_analysis.checker.rules import RULES
+
+    for rule in RULES.values():
+        typer.echo(f"{rule.id:<20}  {rule.level:<7}  {rule.sentence}")
+    raise typer.Exit(ExitCode.CLEAN)
+
+
+@app.command(epilog="Example: topicshark check capture.pcap")
+def check(
+    sources: Sources,
+    dialect: DialectNames = None,
+    port: Ports = None,
+    broker: Brokers = None,
+    merge: Merge = False,
+    engine: EngineChoice = Engine.AUTO,
+    rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Check only this rule (repeatable).")] = None,
+    output: Annotated[Format, typer.Option("--format", help="Output format. csv needs --by-directory.")] = Format.TEXT,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Maximum findings to show. Default: 20 per rule in text, 10 per rule in html, else 1000 in total.",
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also list rules that the captures did not exercise.")
+    ] = False,
+    master: Master = None,
+    by_directory: Annotated[
+        bool,
+        typer.Option("--by-directory", help="Grade each folder in SOURCE as one submission (docs/grading.md)."),
+    ] = False,
+    to: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")
+    ] = None,
+    _list_rules: Annotated[
+        bool, typer.Option("--list-rules", callback=list_rules, is_eager=True, help="Print all rules and exit.")
+    ] = False,
+) -> None:
+    """Check captures against the rules of their protocol.
+
+    Exit code 0: no error-level findings. 1: at least one. 3: nothing could be read, or no datagram belongs to a known
+    dialect. 4: a capture is damaged, or one of several could not be read; the rest was checked. 1 takes precedence
+    over 4.
+    """
+    chosen = _known(rule or [])
+    most = limit if limit is not None else OF_A_RULE if output is Format.TEXT else IN_ALL
+    options = CheckOptions(sources, dialect, port, broker, merge, engine, master)
+    if by_directory:
+        raise typer.Exit(run_grading(options, chosen, output.value, limit if limit is not None else IN_ALL, to))
+    _refuse(output, to, sources)
+    if output is Format.HTML:
+        result, text = _page(options, chosen, limit)
+    else:
+        result = run_check(options, chosen, most * _rules() if output is Format.TEXT else most)
+        text = _text(result, output, most, verbose)
+    put(text, to)
+    raise typer.Exit(verdict_code(result))
+
+
+def _refuse(output: Format, to: Path | None, sources: list[str]) -> None:
+    from pcap_tools.errors import UsageError
+
+    if output is Format.CSV:
+        raise UsageError("--format csv needs --by-directory, which grades a folder of submissions")
+    if to is not None:
+        check_output(to, sources)
+
+
+def _page(options: CheckOptions, rules: tuple[str, ...], limit: int | None) -> tuple[Any, str]:
+    """What `topicshark report` writes."""
+    from topicshark.commands.captures.report import OF_A_RULE, report_page, report_result
+
+    most = limit if limit is not None else OF_A_RULE
+    result = report_result(options, rules, most)
+    return result, report_page(options, result, most)
+
+
+def _rules() -> int:
+    from spark_analysis.checker.rules import RULES
+
+    return len(RULES)
+
+
+def _known(rules: list[str]) -> tuple[str, ...]:
+    from pcap_tools.errors import UsageError
+    from spark_analysis.checker.rules import RULES
+
+    chosen = tuple(name.upper() for name in rules)
+    for name in chosen:
+        if name not in RULES:
+            raise UsageError(f"{name}: unknown rule; topicshark check --list-rules lists all rules")
+    return chosen
+
+
+def _text(result: Any, output: Format, most: int, verbose: bool) -> str:
+    if output is Format.TEXT:
+        from spark_analysis.reports.text import check_lines
+
+        return "".join(f"{line}\n" for line in check_lines(result, most, verbose))
+    if output is Format.JUNIT:
+        from spark_analysis.reports.junit import junit_text
+
+        return junit_text(result, most)
+    if output is Format.SARIF:
+        from spark_analysis.reports.sarif import sarif_object as told
+    else:
+        from spark_analysis.reports.as_json import check_object as told
+    return json.dumps(told(result, most), ensure_ascii=False, indent=2) + "\n"
