@@ -186,7 +186,9 @@ class Detector:
         tally.says_more_than_acks |= message.meaning != "ack"
 
     def decide(self) -> list[Evidence]:
-        """Settle which endpoint speaks what; returns the evidence, strongest first."""
+        """Settle which endpoint speaks what, by all that was learned so far; returns the evidence, strongest first."""
+        self._known.clear()
+        self._ports.clear()
         believed: list[tuple[float, Evidence]] = []
         for endpoint, by_dialect in self.tallies.items():
             likely = [(tally.bits, name) for name, tally in by_dialect.items() if self._believes(endpoint, name, tally)]

@@ -207,7 +207,14 @@ def test_stdin(ways: Ways, tmp_path: Path, content: bytes) -> None:
     file = save(tmp_path / "a.pcap", content)
     for output in ("jsonl", "table"):
         expected = ways.rows(file, "--format", output)
-        assert run_on_stdin(content, output) == expected._replace(err=expected.err.replace(file, "-"))
+        said = run_on_stdin(content, output)
+        assert said._replace(err="") == expected._replace(err="")
+        assert complaints(said.err) == complaints(expected.err.replace(file, "-"))
+
+
+def complaints(err: str) -> list[str]:
+    """Without the evidence, of which a pipe has less at first."""
+    return [line for line in err.splitlines() if " datagrams decode" not in line and " more endpoints" not in line]
 
 
 def test_gzip(ways: Ways, tmp_path: Path) -> None:
@@ -240,7 +247,8 @@ def test_a_pipe_in_pieces(ways: Ways, tmp_path: Path) -> None:
     with fed_pipe(dialogue(7000)) as path:
         assert not decode.is_small(path)
         said = ways.columns(path)
-    assert said == expected._replace(err=expected.err.replace(file, path))
+    assert said._replace(err="") == expected._replace(err="")
+    assert "colon at 10.1.0.2 port 50000 (one of its ports): " in said.err
 
 
 def test_only_small_plain_files_go_row_by_row(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Which dialects a capture is in, learned from the first datagrams of its batches, as in ``codec.decoding``.
 
 >>> found = find_dialects(read_file("run.pcap"), Detector(dialects))       # doctest: +SKIP
+>>> for decoder, batch, _ in follow(read_file("-"), dialects, Decoder):    # doctest: +SKIP
+...     decoder.decode(batch)
 
 The capture may be a pipe, so it is read once: the batches that were learned from are kept and given back in front of
 the others. What ``Detector.learn`` asks the codecs is asked of the columnar decoder here, which has the answers for a
@@ -31,6 +33,7 @@ from pcap_tools.codec.detect import (
     layout_bits,
 )
 from pcap_tools.columnar.decode.decoder import Decoder
+from pcap_tools.columnar.decode.routing import OTHER, PORTS, Router
 from pcap_tools.columnar.read.datagrams import DatagramBatch
 from pcap_tools.columnar.read.sources import PADDING
 from pcap_tools.dialect import Dialect
@@ -83,6 +86,128 @@ def open_decoder(
     if routes is None:
         batches, routes, evidence = find_dialects(batches, dialects.detector())
     return Opened(batches, make(dialects.spoken(routes), routes), evidence)
+
+
+MOST_LATE = 4 * LEARN_DATAGRAMS
+MOST_HELD = 1_000
+
+
+class Followed(NamedTuple, Generic[Made]):
+    """Some datagrams that can be decoded now. ``is_late``: they came earlier, when their dialect was not known."""
+
+    decoder: Made
+    batch: DatagramBatch
+    is_late: bool
+
+
+def follow(
+    batches: Iterator[DatagramBatch],
+    dialects: Dialects,
+    make: Callable[[tuple[Dialect, ...], Routes], Made],
+    on_evidence: Callable[[list[Evidence]], None] | None = None,
+) -> Iterator[Followed[Made]]:
+    """Decode a source that is still being written: each batch at once, by what was learned until then.
+
+    The first datagrams are learned from as they are for a file, and those on a dialect's own ports for much longer: the
+    broker may start late. Datagrams whose dialect is found only after them follow as late ones.
+    """
+    followed = _Followed(dialects, make)
+    for batch in batches:
+        if evidence := followed.learn(batch):
+            if on_evidence:
+                on_evidence(evidence)
+            for held in followed.found_late():
+                yield Followed(followed.decoder, held, True)
+        followed.hold(batch)
+        yield Followed(followed.decoder, batch, False)
+
+
+class _Followed(Generic[Made]):
+    """What `follow` knows: the detector, the decoder for what it has found, and datagrams of no known dialect."""
+
+    def __init__(self, dialects: Dialects, make: Callable[[tuple[Dialect, ...], Routes], Made]) -> None:
+        self._dialects, self._make = dialects, make
+        self._detector = dialects.detector()
+        self._judges = [_Judge(codec.dialect) for codec in self._detector.codecs.values()]
+        self._codes = {name: code for code, name in enumerate(self._detector.codecs)}
+        self._told: set[tuple[Endpoint, str]] = set()
+        self._learned = self._late = self._size = 0
+        self._held: list[DatagramBatch] = []
+        self._own = np.zeros(PORTS, np.bool_)
+        for ports in self._detector.routes().own_ports.values():
+            self._own[list(ports)] = True
+        self._settle()
+
+    def _settle(self) -> None:
+        routes = self._detector.routes()
+        self._router = Router(routes, self._codes)
+        self.decoder = self._make(self._dialects.spoken(routes), routes)
+
+    @property
+    def _is_first(self) -> bool:
+        return self._learned < LEARN_DATAGRAMS and self._size < LEARN_BYTES
+
+    def learn(self, batch: DatagramBatch) -> list[Evidence]:
+        """Take what is new in a batch as evidence; returns what it has proved."""
+        if self._is_first:
+            rows = _wanted_rows(batch, self._learned, self._size)
+            _learn(self._detector, self._judges, batch, rows)
+            self._learned += rows
+            self._size += int(batch.size[:rows].sum(dtype=np.int64))
+        else:
+            late = self._unknown_on_own_ports(batch)
+            if not len(late):
+                return []
+            self._late += len(late)
+            _learn(self._detector, self._judges, _copy(batch, late), len(late))
+        return self._decide()
+
+    def _decide(self) -> list[Evidence]:
+        before = self._detector.routes()
+        evidence = self._detector.decide()
+        after = self._detector.routes()
+        if _names(before) == _names(after):
+            return []
+        self._settle()
+        new = [item for item in evidence if (item.endpoint, item.dialect) not in self._told]
+        self._told.update((item.endpoint, item.dialect) for item in new)
+        return new
+
+    def _unknown_on_own_ports(self, batch: DatagramBatch) -> NDArray[np.intp]:
+        count = batch.count
+        own = self._own[batch.sport[:count]] | self._own[batch.dport[:count]]
+        if self._late >= MOST_LATE or not own.any():
+            return np.empty(0, np.intp)
+        return np.flatnonzero(own & self._unknown(batch))
+
+    def _unknown(self, batch: DatagramBatch) -> NDArray[np.bool_]:
+        routes = np.empty(batch.count, np.int16)
+        self._router.route(batch, routes)
+        return routes == OTHER
+
+    def hold(self, batch: DatagramBatch) -> None:
+        """Keep datagrams of no known dialect while there is hope for them."""
+        room = MOST_HELD - sum(held.count for held in self._held)
+        if not self._is_first:
+            self._held = []
+        elif room > 0:
+            unknown = np.flatnonzero(self._unknown(batch))[:room]
+            if len(unknown):
+                self._held.append(_copy(batch, unknown))
+
+    def found_late(self) -> Iterator[DatagramBatch]:
+        """Those of them whose dialect is known by now; each once."""
+        held, self._held = self._held, []
+        for batch in held:
+            unknown = self._unknown(batch)
+            if unknown.any():
+                self._held.append(_copy(batch, np.flatnonzero(unknown)))
+            if not unknown.all():
+                yield _copy(batch, np.flatnonzero(~unknown))
+
+
+def _names(routes: Routes) -> tuple[dict[Endpoint, str], dict[int, str]]:
+    return {endpoint: name for endpoint, (_, name) in routes.endpoints.items()}, routes.ports
 
 
 def _wanted_rows(batch: DatagramBatch, count: int, size: int) -> int:
@@ -163,14 +288,16 @@ def _count(
         tally.says_more_than_acks |= not judge.is_ack[number]
 
 
-def _copy(batch: DatagramBatch) -> DatagramBatch:
-    """In memory of its own, without what stands between the payloads; the addresses stay those of the reading."""
-    rows = {
-        name: getattr(batch, name)[: batch.count].copy()
+def _copy(batch: DatagramBatch, rows: NDArray[np.intp] | None = None) -> DatagramBatch:
+    """All rows or some in memory of their own, without what stands between the payloads; the addresses stay those of
+    the reading."""
+    taken = slice(batch.count) if rows is None else rows
+    columns = {
+        name: getattr(batch, name)[taken].copy()
         for name in ("frame", "time_ns", "size", "length", "src", "dst", "sport", "dport", "copy_of", "ip_id")
     }
-    starts, ends = batch.start[: batch.count], np.cumsum(rows["size"], dtype=np.int64)
-    start = ends - rows["size"]
-    places = np.arange(ends[-1] if batch.count else 0) + np.repeat(starts - start, rows["size"])
+    starts, ends = batch.start[taken], np.cumsum(columns["size"], dtype=np.int64)
+    start = ends - columns["size"]
+    places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - start, columns["size"])
     buffer = np.concatenate([batch.buffer[places], np.zeros(PADDING, np.uint8)])
-    return replace(batch, buffer=buffer, start=start, **rows)
+    return replace(batch, count=len(start), buffer=buffer, start=start, **columns)

@@ -18,7 +18,7 @@ import numpy as np
 from pcap_tools.capture.streams import Source
 from pcap_tools.codec.decoding import Notes
 from pcap_tools.codec.detect import Dialects, Evidence, Routes
-from pcap_tools.columnar.decode.learning import open_decoder
+from pcap_tools.columnar.decode.learning import follow, open_decoder
 from pcap_tools.columnar.read.datagrams import DatagramBatch
 from pcap_tools.columnar.read.reading import read_file
 from pcap_tools.columnar.text.json_lines import JsonLines
@@ -58,6 +58,30 @@ def decode_lines(
             text = _text(decoder.lines(part))
             notes.decoded, notes.other = decoder.decoded, decoder.other
             yield Lines(text, part.count)
+
+
+def decode_live(
+    maker: Maker,
+    source: Source,
+    dialects: list[Dialect] | None = None,
+    notes: Notes | None = None,
+    ports: dict[int, str] | None = None,
+    on_evidence: Callable[[list[Evidence]], None] | None = None,
+) -> Iterator[Lines]:
+    """The same of a source that is still being written: each line as soon as its datagram is there.
+
+    ``on_evidence`` is called each time that something is found.
+    """
+    notes = notes if notes is not None else Notes()
+    datagrams = read_file(source, notes.damage.append, notes.warnings.append, ROWS)
+    for decoder, batch, is_late in follow(datagrams, Dialects.of(dialects, ports), maker, on_evidence):
+        if is_late and decoder.keep_other:
+            continue  # their lines are there, without a dialect
+        decoded, other = decoder.decoded, decoder.other
+        text = "".join(_text(decoder.lines(part)) for part in _parts(batch))
+        notes.decoded += decoder.decoded - decoded
+        notes.other += decoder.other - other - (batch.count if is_late else 0)
+        yield Lines(text, 0 if is_late else batch.count)
 
 
 def _parts(batch: DatagramBatch) -> Iterator[DatagramBatch]:

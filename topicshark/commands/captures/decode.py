@@ -10,6 +10,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -44,11 +45,19 @@ class Look:
     show_all: bool
 
 
-@app.command(epilog="Examples: topicshark decode capture.pcap | tcpdump -w - udp | topicshark decode - --format jsonl")
+@app.command(
+    epilog="Examples: topicshark decode capture.pcap; topicshark decode -i eth0; "
+    "ssh host tcpdump -U -w - udp | topicshark decode -"
+)
 def decode(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="Capture: pcap or pcapng, optionally gzipped; - for stdin.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="Capture: pcap or pcapng, optionally gzipped; - for stdin."),
+    ] = None,
+    interface: Annotated[
+        str | None,
+        typer.Option("--interface", "-i", metavar="IFACE", help="Capture on this interface (any: all) until Ctrl-C."),
+    ] = None,
     dialect: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME|FILE.toml", help="Use only this dialect (repeatable). Default: detect."),
@@ -61,6 +70,10 @@ def decode(
 ) -> None:
     """Decode the datagrams of captures, one line each, without Spark.
 
+    A pipe and an interface are decoded as the datagrams come. Datagrams of a dialect that is found only after them
+    are printed then. To capture on an interface, dumpcap or tcpdump must be installed and permitted to: see
+    topicshark doctor.
+
     Exit code 0: everything was read. 3: nothing could be read, or no datagram belongs to a known dialect. 4: a capture
     is damaged, or one of several could not be read; the rest was printed.
     """
@@ -69,13 +82,17 @@ def decode(
     from pcap_tools.escaping import escape_text
 
     named = [load_dialect(name) for name in dialect] if dialect else None
+    if (interface is None) == (not files):
+        raise UsageError("name captures, or an interface with -i: topicshark decode capture.pcap")
     if port and (named is None or len(named) != 1):
         raise UsageError(PORTLESS)
     ports = dict.fromkeys(port or [], named[0].name if named else "")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     outcomes: list[ExitCode] = []
-    for file in files:
-        look = Look(output, width, escape_text(file) if len(files) > 1 else None, show_all)
+    if interface is not None:
+        raise typer.Exit(_decode_interface(interface, named, ports, Look(output, width, None, show_all)))
+    for file in files or ():
+        look = Look(output, width, escape_text(file) if len(files or ()) > 1 else None, show_all)
         try:
             outcomes.append(_decode_file(file, named, ports, look))
         except TopicsharkError as error:
@@ -91,18 +108,34 @@ def _decode_file(file: str, named: Any, ports: dict[int, str], look: Look) -> Ex
     from pcap_tools.codec.decoding import Notes
 
     notes = Notes()
-    decoded = _row_by_row if is_small(file) else _by_columns
+    decoded = _row_by_row if is_small(file) else _as_it_comes if is_live(file) else _by_columns
     for _ in with_progress(_print(decoded(look, file, named, notes, ports, _tell_evidence(file))), "datagrams"):
         pass
+    return _outcome(file, named, notes, look)
+
+
+def _decode_interface(interface: str, named: Any, ports: dict[int, str], look: Look) -> ExitCode:
+    """Until Ctrl-C, or until the interface goes away."""
+    from pcap_tools.codec.decoding import Notes
+    from topicshark.live_capture import captured
+
+    notes = Notes()
+    with captured(interface) as stream, suppress(KeyboardInterrupt):
+        for _ in _print(_as_it_comes(look, stream, named, notes, ports, _tell_evidence(interface))):
+            pass
+    return _outcome(interface, named, notes, look)
+
+
+def _outcome(name: str, named: Any, notes: Any, look: Look) -> ExitCode:
     for warning in notes.warnings:
-        _say(f"{file}: {warning}")
+        _say(f"{name}: {warning}")
     for damage in notes.damage:
         _say(str(damage))
     if notes.other and not look.show_all:
-        _say(f"{file}: skipped {notes.other} UDP datagrams of no known dialect (--all shows them)")
+        _say(f"{name}: skipped {notes.other} UDP datagrams of no known dialect (--all shows them)")
     if not notes.decoded:
         names = " or ".join(dialect.name for dialect in named) if named else "a known dialect"
-        _say(f"{file}: no datagram belongs to {names}" + ("" if named else "; to use your own: --dialect FILE.toml"))
+        _say(f"{name}: no datagram belongs to {names}" + ("" if named else "; to use your own: --dialect FILE.toml"))
         return ExitCode.UNREADABLE
     return ExitCode.PARTIAL if notes.damage else ExitCode.CLEAN
 
@@ -121,6 +154,14 @@ def is_small(file: str) -> bool:
         return True
 
 
+def is_live(file: str) -> bool:
+    """Whether it is a pipe, which somebody may still write to."""
+    try:
+        return not stat.S_ISREG((os.fstat(0) if file == "-" else os.stat(file)).st_mode)
+    except OSError:
+        return False
+
+
 def _row_by_row(look: Look, *what: Any) -> Iterator[tuple[str, int]]:
     """Text to print, and of how many datagrams it tells."""
     from pcap_tools.codec.decoding import decode_capture
@@ -132,13 +173,27 @@ def _row_by_row(look: Look, *what: Any) -> Iterator[tuple[str, int]]:
 
 def _by_columns(look: Look, *what: Any) -> Iterator[tuple[str, int]]:
     """The same, many datagrams at a time."""
-    from pcap_tools.columnar.text.json_lines import JsonLines
     from pcap_tools.columnar.text.rows import decode_lines
+
+    return decode_lines(_lines_of(look), *what)
+
+
+def _as_it_comes(look: Look, *what: Any) -> Iterator[tuple[str, int]]:
+    """The same, as many datagrams at a time as are there, and on their way at once."""
+    from pcap_tools.columnar.text.rows import decode_live
+
+    for lines in decode_live(_lines_of(look), *what):
+        yield lines
+        sys.stdout.flush()
+
+
+def _lines_of(look: Look) -> Any:
+    from pcap_tools.columnar.text.json_lines import JsonLines
     from pcap_tools.columnar.text.table_lines import TableLines
 
     if look.output is Format.JSONL:
-        return decode_lines(partial(JsonLines, keep_other=look.show_all, capture=look.capture), *what)
-    return decode_lines(partial(TableLines, keep_other=look.show_all, width=look.width), *what)
+        return partial(JsonLines, keep_other=look.show_all, capture=look.capture)
+    return partial(TableLines, keep_other=look.show_all, width=look.width)
 
 
 def _print(texts: Iterable[tuple[str, int]]) -> Iterator[None]:
@@ -149,11 +204,18 @@ def _print(texts: Iterable[tuple[str, int]]) -> Iterator[None]:
 
 
 def _tell_evidence(file: str) -> Callable[[list[Any]], None]:
+    """Of a live source, in which endpoints are found one after the other, the first are told."""
+    told = 0
+
     def tell(evidence: list[Any]) -> None:
-        for item in evidence[:3]:
+        nonlocal told
+        shown = evidence[: max(0, 3 - told)]
+        for item in shown:
             _say(f"{file}: {item}")
-        if len(evidence) > 3:
-            _say(f"{file}: … and {len(evidence) - 3} more endpoints")
+        if len(evidence) > len(shown) and told <= 3:
+            _say(f"{file}: … and {len(evidence) - len(shown)} more endpoints")
+            told += 1
+        told += len(shown)
 
     return tell
 
