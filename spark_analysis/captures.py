@@ -40,7 +40,7 @@ def find_captures(sources: Sequence[str]) -> list[str]:
 
 def _captures(source: str) -> list[str]:
     if source == "-":
-        raise UsageError("captures are read in parts, which stdin is not: give a file")
+        raise UsageError("captures are read in parts, which stdin cannot be: name a file")
     found = list(_remote(source) if is_remote(source) else _local(source.removeprefix("file://")))
     if not found:
         raise TopicsharkError(f"{source}: no captures there; {_EXPECTED}")

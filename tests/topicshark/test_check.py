@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -165,3 +166,18 @@ def test_fanout_counts_what_was_due_and_delivered(run: Run, made: dict[str, Any]
     assert session["amplification"] == round(len(truth["deliveries"]) / session["publishes"], 3)
     assert sum(row["publishes"] for row in session["topics"]) == session["publishes"]
     assert " forwards for each publish" in run("fanout", made["clean"])[1]
+
+
+def test_stdin_is_spooled_and_removed(
+    run: Run, made: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    expected = json.loads(run("check", made["faulty"], "--format", "json")[1])
+    with made["faulty"].open("rb") as stream:
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=stream))
+        code, out, err = run("check", "-", "--format", "json")
+    assert (code, err) == (ExitCode.FINDINGS, "")
+    (session,) = json.loads(out)["sessions"]
+    assert session["captures"][0].endswith("/stdin.pcap")
+    assert session["rules"] == expected["sessions"][0]["rules"]
+    assert not list(tmp_path.glob("topicshark-*"))

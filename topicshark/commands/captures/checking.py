@@ -1,8 +1,11 @@
 """What `check`, `report`, `timing` and `fanout` share: options, the run of the checker, what is told, exit codes."""
 
+import os
+import shutil
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -10,10 +13,24 @@ import typer
 from topicshark.exit_codes import ExitCode
 from topicshark.progress import spark_stages
 
+
+def spool_stdin(context: typer.Context, sources: list[str]) -> list[str]:
+    """Stdin as a file, until the command has ended: captures are read in parts, and more than once."""
+    if "-" not in sources:
+        return sources
+    folder = context.with_resource(TemporaryDirectory(prefix="topicshark-"))
+    spooled = os.path.join(folder, "stdin.pcap")
+    with open(spooled, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
+    return list(dict.fromkeys(spooled if source == "-" else source for source in sources))
+
+
 Sources = Annotated[
     list[str],
     typer.Argument(
-        metavar="SOURCE", help="Captures (pcap or pcapng, optionally gzipped), folders, globs, URIs, Parquet."
+        metavar="SOURCE",
+        callback=spool_stdin,
+        help="Captures (pcap or pcapng, optionally gzipped), folders, globs, URIs, Parquet; - for stdin.",
     ),
 ]
 DialectNames = Annotated[
