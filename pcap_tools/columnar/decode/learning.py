@@ -183,7 +183,8 @@ class _Followed(Generic[Made]):
     def _unknown(self, batch: DatagramBatch) -> NDArray[np.bool_]:
         routes = np.empty(batch.count, np.int16)
         self._router.route(batch, routes)
-        return routes == OTHER
+        is_other: NDArray[np.bool_] = routes == OTHER
+        return is_other
 
     def hold(self, batch: DatagramBatch) -> None:
         """Keep datagrams of no known dialect while there is hope for them."""
