@@ -22,7 +22,7 @@ from pcap_tools.columnar.read.reading import read_file
 from pcap_tools.dialect import load_dialect
 from tests.conftest import REPO
 from tests.pcap_tools.capture import packets as p
-from topicshark import live_capture
+from topicshark.commands.captures import live_capture
 
 HEAD = 24  # of a pcap
 UNUSUAL = 7777  # no dialect's port

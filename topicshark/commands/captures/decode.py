@@ -117,7 +117,7 @@ def _decode_file(file: str, named: Any, ports: dict[int, str], look: Look) -> Ex
 def _decode_interface(interface: str, named: Any, ports: dict[int, str], look: Look) -> ExitCode:
     """Until Ctrl-C, or until the interface goes away."""
     from pcap_tools.codec.decoding import Notes
-    from topicshark.live_capture import captured
+    from topicshark.commands.captures.live_capture import captured
 
     notes = Notes()
     with captured(interface) as stream, suppress(KeyboardInterrupt):
