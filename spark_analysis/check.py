@@ -41,12 +41,14 @@ def check(
     summaries: bool = True,
     master: str | None = None,
     stage: Callable[[object], Stage] | None = None,
+    period: tuple[int, int] | None = None,
 ) -> CheckResult:
     """Judge what the sources hold. Without ``summaries`` timing and fan-out are left out, which takes a third of the
-    time. ``stage``: given the Spark session, what to enter with each job's name."""
+    time. ``stage``: given the Spark session, what to enter with each job's name. ``period``: only
+    datagrams from this time on and before that one, in nanoseconds."""
     if engine not in ("auto", "local", "spark"):
         raise UsageError(f"--engine is auto, local or spark, not {engine!r}")
-    options = Options(dialects or wanted_dialects(), tuple(brokers), summaries, limit=limit)
+    options = Options(dialects or wanted_dialects(), tuple(brokers), summaries, limit=limit, period=period)
     found = find_sources(sources)
     if engine == "local" or (engine == "auto" and _is_small(found)):
         return judge(found, options, merge, LocalEngine(), rules)

@@ -81,6 +81,7 @@ class Options:
     summaries  timing and fan-out
     tables     names of ``ROW_TABLES`` whose rows are wanted
     limit      findings of a rule that are wanted, -1 for all
+    period     datagrams from this time on, and before that one; as if the capture were only so long
     """
 
     dialects: Dialects
@@ -88,6 +89,7 @@ class Options:
     summaries: bool = True
     tables: frozenset[str] = frozenset()
     limit: int = -1
+    period: tuple[int, int] | None = None
 
     @property
     def with_rows(self) -> bool:
@@ -148,7 +150,7 @@ def _judge_small(options: Options, item: tuple[int, str, tuple[str, ...], Unit])
     """In a task: all steps."""
     number, session, captures, unit = item
     try:
-        read = read_unit(unit, options.dialects)
+        read = read_unit(unit, options.dialects, period=options.period)
     except TopicsharkError as error:
         yield Packed(number, "failed", str(error).encode(errors="replace"))
         return
@@ -418,7 +420,7 @@ def _read_unit(options: Options, cuts: Sequence[Cut], item: tuple[int, Unit]) ->
     at, unit = item
     own = _survey_place(options, cuts, at)
     try:
-        read = read_unit(unit, options.dialects)
+        read = read_unit(unit, options.dialects, period=options.period)
     except TopicsharkError as error:
         yield Packed(own, "failed", str(error).encode(errors="replace"))
         return

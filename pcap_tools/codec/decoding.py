@@ -79,11 +79,13 @@ def decode_capture(
     notes: Notes | None = None,
     ports: dict[int, str] | None = None,
     on_evidence: Callable[[list[Evidence]], None] | None = None,
+    period: Callable[[int], tuple[int, int]] | None = None,
 ) -> Iterator[Row]:
     """Every UDP datagram of a capture, decoded where its dialect is known.
 
     ``dialects``: those the user named (their own ports are then believed without proof); None looks for the
-    built-in ones. ``notes`` is filled on the way.
+    built-in ones. ``notes`` is filled on the way. ``period``: given the time of the first datagram, from which
+    time on rows are wanted, and up to which without.
     """
     notes = notes if notes is not None else Notes()
     detector = Dialects.of(dialects, ports).detector()
@@ -92,7 +94,10 @@ def decode_capture(
     notes.evidence = detector.decide()
     if on_evidence:
         on_evidence(notes.evidence)
+    since, until = period(first[0].time_ns) if period and first else (None, None)
     for datagram in chain(first, datagrams):
+        if since is not None and until is not None and not since <= datagram.time_ns < until:
+            continue
         codec = detector.codec_for(datagram)
         if codec is None:
             notes.other += 1

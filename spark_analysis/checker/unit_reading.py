@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pcap_tools.capture.damage import Damage
 from pcap_tools.codec.detect import Dialects
@@ -27,19 +29,30 @@ class Read:
     evidence: dict[str, list[str]] = field(default_factory=dict)
 
 
-def read_unit(unit: Unit, dialects: Dialects, columns: tuple[str, ...] = COLUMNS) -> Read:
-    """The messages of a unit; of columns that are left out nothing is decoded."""
+def read_unit(
+    unit: Unit, dialects: Dialects, columns: tuple[str, ...] = COLUMNS, period: tuple[int, int] | None = None
+) -> Read:
+    """The messages of a unit; of columns that are left out nothing is decoded. ``period``: as of ``pipeline.Options``;
+    ``time_ns`` must be among the columns."""
     damage: list[Damage] = []
     evidence: dict[str, list[str]] = {}
     try:
         opened = open_batches(unit, dialects, columns, on_damage=damage.append, on_warning=_ignore)
-        batches = list(opened)
+        batches = list(opened if period is None else _within(opened, period))
     except (OSError, pa.ArrowException) as error:
         raise TopicsharkError(f"{unit.capture}: cannot be read: {error}") from error
     for one in opened.evidence:
         evidence.setdefault(one.dialect, []).append(str(one))
     said = [f"{unit.capture}: damaged at byte {one.offset}: {one.text}" for one in damage]
     return Read(batches, tuple(said), evidence)
+
+
+def _within(batches: Iterable[pa.RecordBatch], period: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        time = batch.column("time_ns")
+        rows = batch.filter(pc.and_(pc.greater_equal(time, period[0]), pc.less(time, period[1])))
+        if rows.num_rows:
+            yield rows
 
 
 def read_head(unit: Unit, dialects: Dialects, rows: int) -> list[pa.RecordBatch]:

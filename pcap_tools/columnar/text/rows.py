@@ -29,6 +29,7 @@ ROWS = 8_192
 # Bytes of payload that become text at once: in JSON a byte may be five characters, and stand there twice.
 PAYLOADS = 1 << 20
 
+Period = Callable[[int], tuple[int, int]]  # given the time of the first datagram: from, and up to without
 Maker = Callable[[tuple[Dialect, ...], Routes], TableLines | JsonLines]
 
 
@@ -46,6 +47,7 @@ def decode_lines(
     notes: Notes | None = None,
     ports: dict[int, str] | None = None,
     on_evidence: Callable[[list[Evidence]], None] | None = None,
+    period: Period | None = None,
 ) -> Iterator[Lines]:
     """The lines of all UDP datagrams that ``maker`` keeps. The other parameters are those of ``decode_capture``."""
     notes = notes if notes is not None else Notes()
@@ -54,7 +56,7 @@ def decode_lines(
     if on_evidence:
         on_evidence(notes.evidence)
     for batch in batches:
-        for part in _parts(batch):
+        for part in _parts(batch if period is None else _within(batch, period(int(batch.time_ns[0])))):
             text = _text(decoder.lines(part))
             notes.decoded, notes.other = decoder.decoded, decoder.other
             yield Lines(text, part.count)
@@ -67,6 +69,7 @@ def decode_live(
     notes: Notes | None = None,
     ports: dict[int, str] | None = None,
     on_evidence: Callable[[list[Evidence]], None] | None = None,
+    period: Period | None = None,
 ) -> Iterator[Lines]:
     """The same of a source that is still being written: each line as soon as its datagram is there.
 
@@ -77,6 +80,8 @@ def decode_live(
     for decoder, batch, is_late in follow(datagrams, Dialects.of(dialects, ports), maker, on_evidence):
         if is_late and decoder.keep_other:
             continue  # their lines are there, without a dialect
+        if period is not None:
+            batch = _within(batch, period(int(batch.time_ns[0])))
         decoded, other = decoder.decoded, decoder.other
         text = "".join(_text(decoder.lines(part)) for part in _parts(batch))
         notes.decoded += decoder.decoded - decoded
@@ -84,8 +89,17 @@ def decode_live(
         yield Lines(text, 0 if is_late else batch.count)
 
 
+def _within(batch: DatagramBatch, period: tuple[int, int]) -> DatagramBatch:
+    """Those of a period."""
+    time = batch.time_ns[: batch.count]
+    rows = np.flatnonzero((time >= period[0]) & (time < period[1]))
+    return replace(batch, count=len(rows), **{name: getattr(batch, name)[rows] for name in _ARRAYS})
+
+
 def _parts(batch: DatagramBatch) -> Iterator[DatagramBatch]:
-    """The batch, in parts if its payloads are large."""
+    """The batch, in parts if its payloads are large; none if it is empty."""
+    if not batch.count:
+        return
     ends = np.cumsum(batch.size[: batch.count], dtype=np.int64)
     borders = np.searchsorted(ends, np.arange(PAYLOADS, int(ends[-1]), PAYLOADS), side="right")
     for low, high in pairwise(np.unique([0, *borders, batch.count]).tolist()):

@@ -22,6 +22,7 @@ from topicshark.commands.captures.checking import (
     verdict_code,
 )
 from topicshark.commands.captures.grading import run_grading
+from topicshark.commands.captures.period import Period, Since, Until
 from topicshark.exit_codes import ExitCode
 from topicshark.output import check_output, put
 
@@ -56,6 +57,8 @@ def check(
     port: Ports = None,
     broker: Brokers = None,
     merge: Merge = False,
+    since: Since = None,
+    until: Until = None,
     engine: EngineChoice = Engine.AUTO,
     rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Check only this rule (repeatable).")] = None,
     output: Annotated[Format, typer.Option("--format", help="Output format. csv needs --by-directory.")] = Format.TEXT,
@@ -90,7 +93,7 @@ def check(
     """
     chosen = _known(rule or [])
     most = limit if limit is not None else OF_A_RULE if output is Format.TEXT else IN_ALL
-    options = CheckOptions(sources, dialect, port, broker, merge, engine, master)
+    options = CheckOptions(sources, dialect, port, broker, merge, engine, master, Period(since, until))
     if by_directory:
         raise typer.Exit(run_grading(options, chosen, output.value, limit if limit is not None else IN_ALL, to))
     _refuse(output, to, sources)

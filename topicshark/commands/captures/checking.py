@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from topicshark.commands.captures.period import NO_PERIOD, Period, begin_of
 from topicshark.exit_codes import ExitCode
 from topicshark.progress import spark_stages
 
@@ -71,6 +72,7 @@ class CheckOptions:
     merge: bool
     engine: Engine
     master: str | None
+    period: Period = NO_PERIOD
 
 
 def run_check(
@@ -92,6 +94,7 @@ def run_check(
         summaries=summaries,
         master=options.master,
         stage=spark_stages,
+        period=options.period.nanoseconds(lambda: begin_of(options.sources)) if options.period else None,
     )
     _tell(result)
     return result

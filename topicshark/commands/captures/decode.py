@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import typer
 
 from topicshark.app import new_app
+from topicshark.commands.captures.period import Period, Since, Until
 from topicshark.exit_codes import ExitCode
 from topicshark.progress import with_progress
 
@@ -43,6 +44,7 @@ class Look:
     width: int
     capture: str | None
     show_all: bool
+    period: Period
 
 
 @app.command(
@@ -67,6 +69,8 @@ def decode(
         Format, typer.Option("--format", help="Output format: a table, or one JSON object per line.")
     ] = Format.TABLE,
     show_all: Annotated[bool, typer.Option("--all", help="Also show UDP datagrams of no known dialect.")] = False,
+    since: Since = None,
+    until: Until = None,
 ) -> None:
     """Decode the datagrams of captures, one line each, without Spark.
 
@@ -87,12 +91,14 @@ def decode(
     if port and (named is None or len(named) != 1):
         raise UsageError(PORTLESS)
     ports = dict.fromkeys(port or [], named[0].name if named else "")
+    period = Period(since, until)
+    period.check()
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     outcomes: list[ExitCode] = []
     if interface is not None:
-        raise typer.Exit(_decode_interface(interface, named, ports, Look(output, width, None, show_all)))
+        raise typer.Exit(_decode_interface(interface, named, ports, Look(output, width, None, show_all, period)))
     for file in files or ():
-        look = Look(output, width, escape_text(file) if len(files or ()) > 1 else None, show_all)
+        look = Look(output, width, escape_text(file) if len(files or ()) > 1 else None, show_all, period)
         try:
             outcomes.append(_decode_file(file, named, ports, look))
         except TopicsharkError as error:
@@ -108,8 +114,9 @@ def _decode_file(file: str, named: Any, ports: dict[int, str], look: Look) -> Ex
     from pcap_tools.codec.decoding import Notes
 
     notes = Notes()
+    period = _begins(look.period)
     decoded = _row_by_row if is_small(file) else _as_it_comes if is_live(file) else _by_columns
-    for _ in with_progress(_print(decoded(look, file, named, notes, ports, _tell_evidence(file))), "datagrams"):
+    for _ in with_progress(_print(decoded(look, file, named, notes, ports, _tell_evidence(file), period)), "datagrams"):
         pass
     return _outcome(file, named, notes, look)
 
@@ -120,8 +127,9 @@ def _decode_interface(interface: str, named: Any, ports: dict[int, str], look: L
     from topicshark.commands.captures.live_capture import captured
 
     notes = Notes()
+    period = _begins(look.period)
     with captured(interface) as stream, suppress(KeyboardInterrupt):
-        for _ in _print(_as_it_comes(look, stream, named, notes, ports, _tell_evidence(interface))):
+        for _ in _print(_as_it_comes(look, stream, named, notes, ports, _tell_evidence(interface), period)):
             pass
     return _outcome(interface, named, notes, look)
 
@@ -138,6 +146,20 @@ def _outcome(name: str, named: Any, notes: Any, look: Look) -> ExitCode:
         _say(f"{name}: no datagram belongs to {names}" + ("" if named else "; to use your own: --dialect FILE.toml"))
         return ExitCode.UNREADABLE
     return ExitCode.PARTIAL if notes.damage else ExitCode.CLEAN
+
+
+def _begins(period: Period) -> Callable[[int], tuple[int, int]] | None:
+    """What the period is of a capture that begins with a datagram of this time; only the first one counts."""
+    if not period:
+        return None
+    found: list[tuple[int, int]] = []
+
+    def period_of(first_ns: int) -> tuple[int, int]:
+        if not found:
+            found.append(period.nanoseconds(lambda: first_ns))
+        return found[0]
+
+    return period_of
 
 
 def is_small(file: str) -> bool:

@@ -19,6 +19,7 @@ from topicshark.commands.captures.checking import (
     run_check,
     verdict_code,
 )
+from topicshark.commands.captures.period import Period, Since, Until
 from topicshark.output import check_output, put
 
 app = new_app()
@@ -36,6 +37,8 @@ def report(
     port: Ports = None,
     broker: Brokers = None,
     merge: Merge = False,
+    since: Since = None,
+    until: Until = None,
     engine: EngineChoice = Engine.AUTO,
     limit: Annotated[int, typer.Option(min=0, metavar="N", help="Maximum findings to show per rule.")] = OF_A_RULE,
     master: Master = None,
@@ -46,7 +49,7 @@ def report(
 
     Exit codes: the same as for topicshark check, so 1 means error-level findings.
     """
-    options = CheckOptions(sources, dialect, port, broker, merge, engine, master)
+    options = CheckOptions(sources, dialect, port, broker, merge, engine, master, Period(since, until))
     check_output(output, sources)
     result = report_result(options, (), limit)
     put(report_page(options, result, limit), output)

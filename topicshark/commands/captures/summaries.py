@@ -21,6 +21,7 @@ from topicshark.commands.captures.checking import (
     exit_code,
     run_check,
 )
+from topicshark.commands.captures.period import Period, Since, Until
 
 EXIT_CODES = """Exit code 0: everything was read. 3: nothing could be read, or no datagram belongs to a known dialect.
 4: a capture is damaged, or one of several could not be read; the rest was evaluated."""
@@ -42,13 +43,15 @@ def summary_app(name: str, summary: str) -> typer.Typer:
         port: Ports = None,
         broker: Brokers = None,
         merge: Merge = False,
+        since: Since = None,
+        until: Until = None,
         engine: EngineChoice = Engine.AUTO,
         output: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TEXT,
         limit: Annotated[int, typer.Option(min=0, metavar="N", help="Maximum rows per table in text.")] = 20,
         master: Master = None,
     ) -> None:
         report = import_module(f"spark_analysis.reports.{name}")
-        options = CheckOptions(sources, dialect, port, broker, merge, engine, master)
+        options = CheckOptions(sources, dialect, port, broker, merge, engine, master, Period(since, until))
         result = run_check(options, most_findings=0, summaries=True)
         if output is Format.JSON:
             typer.echo(json.dumps(report.as_object(result), ensure_ascii=False, indent=2))
