@@ -34,6 +34,9 @@ COMMANDS = {
     "dialects": Command("dialects:app", "List, show and check dialects: built-in ones and your own."),
     "dissector": Command("dissector:app", "Write the Wireshark dissector, including your own dialects."),
     "doctor": Command("doctor:app", "Show installed and missing tools, and how to install them."),
+    "extract": Command(
+        "captures.extract:app", "Copy the packets around a finding, or of a client, topic or time, to a small capture."
+    ),
     "fanout": Command(
         "captures.summaries:fanout", "Show fan-out: copies expected and delivered, by topic and by filter."
     ),

@@ -84,6 +84,12 @@ class CaptureWriter:
         _check(0 <= original <= 0xFFFFFFFF, f"original_length must fit into 32 bits, not {original}")
         self._put(self._encoder.record(data[: self._snaplen], time_ns, interface, original, tuple(comments)))
 
+    def add_interface(self, interface: Interface) -> int:
+        """Describe one more interface (pcapng only); its number, for `write`."""
+        block, number = self._encoder.added(interface)
+        self._put(block)
+        return number
+
     def close(self) -> None:
         """Finish the file; a stream that was given stays open but is flushed."""
         try:
@@ -134,6 +140,9 @@ class _Pcap:
         _check(0 <= seconds <= 0xFFFFFFFF, f"the time {time_ns} ns is not between 1970 and 2106")
         return self._record.pack(seconds, nanoseconds // self._tick_ns, len(data), original) + data
 
+    def added(self, interface: Interface) -> tuple[bytes, int]:
+        raise UsageError("a pcap file has one interface; use pcapng for more")
+
 
 class _Pcapng:
     """Bytes of the pcapng format: one section, its interfaces, its names."""
@@ -146,12 +155,10 @@ class _Pcapng:
         names: Mapping[str, str],
         snaplen: int,
     ) -> None:
-        for one in interfaces:
-            _check(0 <= one.link_type <= 0xFFFF, f"link type {one.link_type} does not exist")
         self._blocks = Blocks(order)
         self._decimals = 9 if resolution == "ns" else 6
         self._tick_ns = 1 if resolution == "ns" else 1000
-        self._interfaces = interfaces
+        self._interfaces = list(interfaces)
         self._names = names
         self._snaplen = snaplen
 
@@ -168,7 +175,13 @@ class _Pcapng:
         _check(0 <= ticks < 1 << 64, f"the time {time_ns} ns does not fit into the format")
         return self._blocks.packet(interface, ticks, data, original, comments)
 
+    def added(self, interface: Interface) -> tuple[bytes, int]:
+        block = self._describe(interface)
+        self._interfaces.append(interface)
+        return block, len(self._interfaces) - 1
+
     def _describe(self, interface: Interface) -> bytes:
+        _check(0 <= interface.link_type <= 0xFFFF, f"link type {interface.link_type} does not exist")
         options = [(pcapng.IF_NAME, interface.name.encode())] if interface.name else []
         options.append((pcapng.IF_TSRESOL, bytes([self._decimals])))
         return self._blocks.interface(interface.link_type, self._snaplen, options)
