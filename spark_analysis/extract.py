@@ -27,8 +27,9 @@ from pcap_tools.capture.damage import CaptureError
 from pcap_tools.capture.writer import new_file
 from pcap_tools.codec.detect import Dialects
 from pcap_tools.columnar.read.datagrams import DatagramBatch
+from pcap_tools.columnar.read.frame_ranges import FrameRanges
 from pcap_tools.columnar.read.reading import read_batches
-from pcap_tools.columnar.read.records import NumberSet, Ranges, Records, merged, open_records
+from pcap_tools.columnar.read.records import Records, open_records
 from pcap_tools.errors import TopicsharkError
 from pcap_tools.escaping import escape_text, shorten
 
@@ -78,7 +79,9 @@ class Selection:
             if one.capture == capture
         ]
         low, high = self.period or (min(since for since, _ in near or [(0, 0)]), 1 << 63)
-        return [(max(since, low), min(until, high)) for since, until in merged(near) if since < high and until > low]
+        return [
+            (max(since, low), min(until, high)) for since, until in FrameRanges(near) if since < high and until > low
+        ]
 
     def own(self, capture: str) -> dict[int, list[str]]:
         """The comments for each of the findings' own frames."""
@@ -195,18 +198,16 @@ def _frames(
     number: int, capture: _Capture, dialects: Dialects, selection: Selection, done: Extracted
 ) -> Iterator[_Picked]:
     own, periods = selection.own(capture.name), selection.periods(capture.name)
-    singles = [(frame, frame) for frame in own]
     try:
         with open_records(capture.path) as records:
-            ranges, whole = _of_periods(records, periods), singles
+            ranges, singles = _of_periods(records, periods), [(frame, frame) for frame in own]
             if selection.client or selection.topic is not None:
                 rows = _matching(capture, dialects, selection, ranges, periods)
-                whole = [*whole, *((frame, frame) for part in rows for frame in part.tolist())]
-                ranges = []
-            whole = records.with_fragments(merged(whole))
-            is_whole = NumberSet(whole)
-            for frame in records.frames(merged([*ranges, *whole])):
-                if frame.number in is_whole or _is_in(frame.time_ns, periods):
+                singles += [(frame, frame) for part in rows for frame in part.tolist()]
+                ranges = FrameRanges([])
+            whole = records.with_fragments(FrameRanges(singles))
+            for frame in records.frames(FrameRanges([*ranges, *whole])):
+                if frame.number in whole or _is_in(frame.time_ns, periods):
                     yield _Picked(frame.time_ns, number, frame.number, frame, tuple(own.get(frame.number, ())))
             done.damage += [str(damage) for damage in records.damage]
     except CaptureError as error:
@@ -215,11 +216,11 @@ def _frames(
         raise TopicsharkError(f"{error}; packets are taken from the capture, which must still be there") from error
 
 
-def _of_periods(records: Records, periods: list[Period] | None) -> Ranges:
+def _of_periods(records: Records, periods: list[Period] | None) -> FrameRanges:
     if periods is None:
-        return [(1, 1 << 62)]
+        return FrameRanges([(1, 1 << 62)])
     found = [records.numbers_between(since, until) for since, until in periods]
-    return merged((first, last) for first, last in found if first <= last)
+    return FrameRanges((first, last) for first, last in found if first <= last)
 
 
 def _is_in(time_ns: int, periods: list[Period] | None) -> bool:
@@ -227,7 +228,7 @@ def _is_in(time_ns: int, periods: list[Period] | None) -> bool:
 
 
 def _matching(
-    capture: _Capture, dialects: Dialects, selection: Selection, ranges: Ranges, periods: list[Period] | None
+    capture: _Capture, dialects: Dialects, selection: Selection, ranges: FrameRanges, periods: list[Period] | None
 ) -> Iterator[NDArray[np.int64]]:
     """Numbers of frames that are of the client, the topic and the periods; these lie in the ranges."""
     for unit in _units(capture, dialects, ranges):
@@ -244,14 +245,14 @@ def _matching(
             yield table.column("frame").to_numpy()[rows]
 
 
-def _units(capture: _Capture, dialects: Dialects, ranges: Ranges) -> Iterator[Unit]:
+def _units(capture: _Capture, dialects: Dialects, ranges: FrameRanges) -> Iterator[Unit]:
     if capture.files is not None:
         yield from (Unit(capture.name, file=file) for file in capture.files)
         return
     plan = plan_capture(capture.path, dialects, _UNIT_BYTES, keep=True)
     ends = [*(split.first_frame - 1 for split in plan.splits[1:]), 1 << 62]
     for unit, split, end in zip(plan.units, plan.splits, ends, strict=True):
-        if any(first <= end and last >= split.first_frame for first, last in ranges):
+        if ranges.overlap(split.first_frame, end):
             yield unit
 
 

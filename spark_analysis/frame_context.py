@@ -16,13 +16,13 @@ from typing import Any
 import pyarrow as pa
 
 from pcap_tools.codec.detect import Dialects
+from pcap_tools.columnar.read.frame_ranges import FrameRanges
 from pcap_tools.errors import TopicsharkError
 from pcap_tools.escaping import escape_text
 
 from .checker.events import endpoint_text
 from .checker.ingested import Sources
 from .checker.verdicts import Finding, Place
-from .frame_ranges import FrameRanges
 from .planning import plan_capture
 from .source_options import arrow_schema
 from .units import Unit, open_batches

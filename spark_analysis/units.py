@@ -22,11 +22,11 @@ from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.learning import open_decoder
 from pcap_tools.columnar.decode.schema import ALL_MESSAGES, CODED
 from pcap_tools.columnar.read.datagrams import DatagramBatch
+from pcap_tools.columnar.read.frame_ranges import FrameRanges
 from pcap_tools.columnar.read.reading import ROWS, Split, read_batches
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError
 
-from .frame_ranges import FrameRanges
 from .source_options import arrow_schema
 from .storage import open_input
 

@@ -12,8 +12,8 @@ import pytest
 
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS, ALL_MESSAGES
+from pcap_tools.columnar.read.frame_ranges import FrameRanges
 from pcap_tools.errors import TopicsharkError
-from spark_analysis.frame_ranges import FrameRanges
 from spark_analysis.planning import plan_capture
 from spark_analysis.source_options import ALL_SOURCE_COLUMNS, SOURCE_COLUMNS, arrow_schema
 from spark_analysis.unit_writing import UnitFile, write_unit

@@ -1,7 +1,7 @@
 """Frames of a capture by their numbers or times, found through its index: only parts that hold them are read.
 
     >>> with open_records("run.pcap") as records:                          # doctest: +SKIP
-    ...     for frame in records.frames([(1_000_000, 1_000_010)]):
+    ...     for frame in records.frames(FrameRanges([(1_000_000, 1_000_010)])):
     ...         print(frame.number, frame.time_ns, len(frame.data))
 
 A capture with gzip has no index and is read from its begin.
@@ -9,16 +9,16 @@ A capture with gzip has no index and is read from its begin.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pcap_tools.capture.damage import Damage
 from pcap_tools.capture.frame import MAX_CAPTURED, Frame
 from pcap_tools.capture.ip import read_packet
 from pcap_tools.capture.link import PARSERS
+from pcap_tools.columnar.read.frame_ranges import FrameRanges
 from pcap_tools.columnar.read.frames import (
     ASK,
     CAPTURED,
@@ -33,8 +33,6 @@ from pcap_tools.columnar.read.frames import (
 from pcap_tools.columnar.read.reading import Reading, State
 from pcap_tools.columnar.read.sources import ByteSource, RangeFeed, is_gzip, open_bytes, whole_feed
 from pcap_tools.columnar.read.splits import STEP, find_index
-
-Ranges = Sequence[tuple[int, int]]
 
 _PART = 4 << 20  # of the file that is walked through between two looks at what was found
 _HEAD = MAX_CAPTURED + (1 << 16)  # holds a first record, whatever it is
@@ -52,8 +50,8 @@ class Records:
         self.damage: list[Damage] = [] if self._index is None else list(self._index.damage)
         self._times: dict[int, int] = {}
 
-    def frames(self, ranges: Ranges) -> Iterator[Frame]:
-        """Those in ranges of numbers (first and last) that are in order and do not overlap."""
+    def frames(self, ranges: FrameRanges) -> Iterator[Frame]:
+        """Those of these numbers, in order."""
         for part, wanted in self._parts(ranges):
             yield from self._read(part, wanted)
 
@@ -69,17 +67,17 @@ class Records:
         first = self._states[begin].frames + 1
         return first, self._states[end].frames if end < len(self._states) else _ALL
 
-    def with_fragments(self, ranges: Ranges) -> Ranges:
+    def with_fragments(self, ranges: FrameRanges) -> FrameRanges:
         """With all fragments of the datagrams that become whole in these frames."""
         found: set[int] = set()
         for part, wanted in self._parts(ranges):
             if any(_fragment_key(frame) for frame in self._read(part, wanted)):
                 found.update(self._companions(part, wanted))
-        return merged([*ranges, *((number, number) for number in found)])
+        return FrameRanges([*ranges, *((number, number) for number in found)])
 
     # --- Parts between two places of the index ----------------------------------------------------------------------
 
-    def _parts(self, ranges: Ranges) -> Iterator[tuple[int, Ranges]]:
+    def _parts(self, ranges: FrameRanges) -> Iterator[tuple[int, FrameRanges]]:
         """Places in the index, and the ranges that are wanted from there to the next place."""
         lasts = [state.frames for state in self._states[1:]]
         part = 0
@@ -88,14 +86,14 @@ class Records:
             high = lasts[part] if part < len(lasts) else _ALL
             wanted = [(max(first, low), min(last, high)) for first, last in ranges if first <= high and last >= low]
             if wanted:
-                yield part, wanted
+                yield part, FrameRanges(wanted)
 
-    def _read(self, part: int, wanted: Ranges) -> Iterator[Frame]:
+    def _read(self, part: int, wanted: FrameRanges) -> Iterator[Frame]:
         """Up to the last one that is wanted, which lies in front of the next place."""
         picking = self._open(part, wanted)
         if picking is None:
             return
-        last = wanted[-1][1]
+        last = wanted.last
         while not picking.over and picking.frames < last:
             before = picking.position
             for _ in picking.batches(limit=before + _PART):
@@ -104,7 +102,7 @@ class Records:
             if picking.position == before:
                 return
 
-    def _open(self, part: int, wanted: Ranges, size: int = _ALL) -> _Picking | None:
+    def _open(self, part: int, wanted: FrameRanges, size: int = _ALL) -> _Picking | None:
         name, seed = self._source.name, (0, 0)
         if self._index is None:
             picking = _Picking(name, whole_feed(self._source), seed, self._damaged, _ignore, wanted=wanted)
@@ -136,7 +134,7 @@ class Records:
     def _time_at(self, part: int) -> int:
         if part not in self._times:
             number = self._states[part].frames + 1
-            picking = self._open(part, [(number, number)], _HEAD)
+            picking = self._open(part, FrameRanges([(number, number)]), _HEAD)
             found: list[Frame] = []
             while picking is not None and not picking.over and not found:
                 for _ in picking.batches(limit=picking.position + 1):
@@ -147,20 +145,19 @@ class Records:
 
     # --- Fragments --------------------------------------------------------------------------------------------------
 
-    def _companions(self, part: int, wanted: Ranges) -> Iterator[int]:
+    def _companions(self, part: int, wanted: FrameRanges) -> Iterator[int]:
         """Frames of this part and the one before with fragments of the datagrams that the wanted frames complete."""
         groups: dict[tuple[object, ...], list[int]] = {}
-        wants = NumberSet(wanted)
         for place in (part - 1, part) if part else (part,):
-            last = wanted[-1][1] if place == part else self._states[part].frames
-            for frame in self._read(place, [(1, last)]):
+            last = wanted.last if place == part else self._states[part].frames
+            for frame in self._read(place, FrameRanges([(1, last)])):
                 key = _fragment_key(frame)
                 if key is None:
                     continue
                 if len(groups) >= _MOST_GROUPS and key not in groups:
                     del groups[next(iter(groups))]
                 groups.setdefault(key, []).append(frame.number)
-                if frame.number in wants:
+                if frame.number in wanted:
                     yield from groups.pop(key)
 
 
@@ -172,50 +169,18 @@ def open_records(capture: str, step: int = STEP) -> Iterator[Records]:
         yield Records(source, step)
 
 
-def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """In order, without overlaps.
-
-    >>> merged([(5, 9), (1, 2), (3, 3), (8, 20)])
-    [(1, 3), (5, 20)]
-    """
-    found: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(found[-1][1], last)
-        else:
-            found.append((first, last))
-    return found
-
-
 def _fragment_key(frame: Frame) -> tuple[object, ...] | None:
     link = PARSERS[frame.link_type](frame.data) if frame.link_type in PARSERS else None
     packet = read_packet(frame.data, link[0], link[1], frame.original_length) if link else None
     return packet.fragment.key if packet is not None and packet.fragment is not None else None
 
 
-class NumberSet:
-    """The numbers in some ranges."""
-
-    def __init__(self, ranges: Ranges) -> None:
-        self._firsts, self._lasts = np.array(ranges, np.int64).reshape(-1, 2).T
-
-    def __contains__(self, number: int) -> bool:
-        return bool(self.include(np.array([number]))[0])
-
-    def include(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        at = np.searchsorted(self._firsts, numbers, side="right") - 1
-        if not len(self._firsts):
-            return np.zeros(len(numbers), np.bool_)
-        inside: NDArray[np.bool_] = (at >= 0) & (numbers <= self._lasts[np.maximum(at, 0)])
-        return inside
-
-
 class _Picking(Reading):
     """Gives no datagrams, but keeps frames that are wanted until they are picked up."""
 
-    def __init__(self, *args: object, wanted: Ranges) -> None:
+    def __init__(self, *args: object, wanted: FrameRanges) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._wanted = NumberSet(wanted)
+        self._wanted = wanted
         self._found: list[Frame] = []
 
     def picked(self) -> list[Frame]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pcap_tools.capture import Frame, read_datagrams, read_frames
-from pcap_tools.columnar.read.records import Ranges, merged, open_records
+from pcap_tools.columnar.read.frame_ranges import FrameRanges
+from pcap_tools.columnar.read.records import open_records
 from tests.pcap_tools.capture import packets as p
 from tests.pcap_tools.columnar.captures import files
 
@@ -22,9 +23,9 @@ def by_reading(path: Path) -> list[Frame]:
     return [frame._replace(comments=(), packet_type=None) for frame in read_frames(path, lambda damage: None)]
 
 
-def found(path: Path, ranges: Ranges, step: int) -> list[Frame]:
+def found(path: Path, ranges: list[tuple[int, int]], step: int) -> list[Frame]:
     with open_records(str(path), step) as records:
-        return list(records.frames(ranges))
+        return list(records.frames(FrameRanges(ranges)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -37,7 +38,7 @@ def test_any_frames_of_any_kind_of_file(tmp_path: Path, name: str) -> None:
     for step in (1 << 30, max(1, len(FILES[name]) // 9)):
         assert found(path, [(1, 1 << 62)], step) == expected
         wanted = [frame for frame in expected if any(low <= frame.number <= high for low, high in some)]
-        assert found(path, merged(some), step) == wanted
+        assert found(path, some, step) == wanted
 
 
 def test_gzip_and_what_is_damaged(tmp_path: Path) -> None:
@@ -47,7 +48,7 @@ def test_gzip_and_what_is_damaged(tmp_path: Path) -> None:
     cut.write_bytes(content[:-7])
     assert [frame.number for frame in found(zipped, [(190, 500)], 1000)] == list(range(190, 201))
     with open_records(str(cut), 1000) as records:
-        assert [frame.number for frame in records.frames([(198, 1 << 62)])] == [198, 199]
+        assert [frame.number for frame in records.frames(FrameRanges([(198, 1 << 62)]))] == [198, 199]
         assert len(records.damage) == 1
 
 
@@ -62,7 +63,7 @@ def test_fragments_of_a_datagram_come_together(tmp_path: Path) -> None:
     for datagram in read_datagrams(path):
         for step in (1 << 30, 2_000):
             with open_records(str(path), step) as records:
-                ranges = records.with_fragments([(datagram.frame, datagram.frame)])
+                ranges = records.with_fragments(FrameRanges([(datagram.frame, datagram.frame)]))
                 assert {frame.number for frame in records.frames(ranges)} == set(datagram.frames)
 
 

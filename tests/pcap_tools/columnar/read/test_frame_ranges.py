@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_analysis.frame_ranges import FrameRanges
+from pcap_tools.columnar.read.frame_ranges import FrameRanges
 
 NUMBERS = st.integers(-5, 40)
 RANGES = st.lists(st.tuples(NUMBERS, NUMBERS).map(lambda ends: (min(ends), max(ends))), min_size=1, max_size=6)

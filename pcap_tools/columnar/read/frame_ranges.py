@@ -3,18 +3,20 @@
 >>> frames = FrameRanges([(1, 3), (4, 5), (20, 30)])
 >>> frames.last, frames.overlap(6, 19), frames.include(np.array([5, 6]))
 (30, False, array([ True, False]))
+>>> list(frames), 4 in frames
+([(1, 5), (20, 30)], True)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 class FrameRanges:
-    """From first and last frames of ranges in any order; at least one."""
+    """From first and last frames of ranges in any order. Iterates over ranges in order that do not overlap."""
 
     def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
         merged: list[list[int]] = []
@@ -23,11 +25,19 @@ class FrameRanges:
                 merged[-1][1] = max(merged[-1][1], last)
             else:
                 merged.append([first, last])
-        self._firsts, self._lasts = np.array(merged, np.int64).T
-        self.last = int(self._lasts[-1])
+        self._firsts, self._lasts = np.array(merged, np.int64).reshape(-1, 2).T
+        self.last = int(self._lasts[-1]) if merged else 0
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._firsts.tolist(), self._lasts.tolist(), strict=True)
+
+    def __contains__(self, frame: int) -> bool:
+        return bool(self.include(np.array([frame]))[0])
 
     def include(self, frames: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these are among them."""
+        if not len(self._firsts):
+            return np.zeros(len(frames), np.bool_)
         at = np.searchsorted(self._firsts, frames, side="right") - 1
         inside: NDArray[np.bool_] = (at >= 0) & (frames <= self._lasts[np.maximum(at, 0)])
         return inside
