@@ -28,14 +28,14 @@ from generators.bulk.write import write_bulk
 from generators.capture.capture_point import take
 from generators.capture.options import CaptureOptions
 from generators.simulation.engine import START_NS, Simulation
-from generators.simulation.random_source import Chance
+from generators.simulation.random_source import RandomSource
 from generators.simulation.site import Site, Verb
 from pcap_tools.dialect import load_dialect
 from reference_broker.messages.sending import SECOND
 
 CLIENTS = 10  # publishers, and as many subscribers
 PUBLISHES = 600
-GAP_S = 0.006  # a client's turn comes every 60 ms: the same bytes within 50 ms of their ACK count as sent again
+GAP_S = 0.006  # a client's activation comes every 60 ms: the same bytes within 50 ms of their ACK count as sent again
 FIRST_PUBLISH_S = 1.0
 
 
@@ -50,14 +50,14 @@ class Shape:
     has_fan_out: bool = False
 
     def publisher(self, publish: int) -> int:
-        """If one is hot, the others have every tenth publish in turn."""
-        turn, place = divmod(publish, CLIENTS)
+        """If one is hot, the others have every tenth publish in activation."""
+        activation, place = divmod(publish, CLIENTS)
         if not self.is_publisher_hot:
             return place
-        return 0 if place else 1 + turn % (CLIENTS - 1)
+        return 0 if place else 1 + activation % (CLIENTS - 1)
 
     def topic(self, publish: int) -> bytes:
-        """Every publisher has every topic in turn."""
+        """Every publisher has every topic in activation."""
         return _topic(0 if self.is_topic_hot else (publish + publish // CLIENTS) % CLIENTS)
 
     def payload(self, publish: int) -> bytes:
@@ -91,9 +91,9 @@ def write_capture(name: str, path: Path, packets: int) -> Path:
 def segment_of(shape: Shape) -> Segment:
     """Subscriptions once, then the publishes with all that follows from them, which the same clients repeat."""
     site = _site(shape)
-    crossings = Simulation([site]).run().crossings
+    transits = Simulation([site]).run().transits
     options = CaptureOptions(host=site.broker[0])
-    capture = take(crossings, options, Chance("capture"), {site.dialect.name: site.dialect})
+    capture = take(transits, options, RandomSource("capture"), {site.dialect.name: site.dialect})
     begin = START_NS + int(FIRST_PUBLISH_S * SECOND)
     frames = [(frame.time_ns, frame.data) for frame in capture.frames]
     return Segment(

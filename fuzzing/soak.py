@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import json
+import os
 import re
 import signal
 import subprocess
@@ -26,11 +27,80 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from matplotlib.figure import Figure
 
-from fuzzing.soak_plot import draw
-from fuzzing.soak_watch import usage
 from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.check import check
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Of one process and its children: megabytes in memory, and open files."""
+
+    megabytes: float = 0.0
+    files: int = 0
+
+
+def usage(pid: int) -> Usage:
+    """Nothing, if it has ended."""
+    family = _family(pid)
+    return Usage(sum(map(_megabytes, family)), sum(map(_files, family)))
+
+
+def _family(pid: int) -> list[int]:
+    found = [pid]
+    for one in found:
+        try:
+            children = Path(f"/proc/{one}/task/{one}/children").read_text().split()
+        except OSError:
+            continue
+        found += [int(child) for child in children]
+    return found
+
+
+def _megabytes(pid: int) -> float:
+    """What is its own: pages that children share with it are not counted twice."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+def _files(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0
+
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # told apart by colour-blind eyes, too
+
+
+def draw(samples: list[dict[str, Any]], place: Path) -> None:
+    """A sample has ``minute``, ``megabytes`` and ``files`` by process, ``behind``, and ``findings`` by rule."""
+    figure = Figure(figsize=(9, 9), layout="constrained")
+    axes = figure.subplots(4, 1, sharex=True)
+    _lines(axes[0], samples, "megabytes", "memory, MB")
+    _lines(axes[1], samples, "files", "open files")
+    minutes = [sample["minute"] for sample in samples]
+    axes[2].plot(minutes, [sample["behind"] for sample in samples], color=COLOURS[0])
+    axes[2].set_ylabel("messages captured,\nnot yet in the table")
+    _lines(axes[3], samples, "findings", "findings")
+    axes[3].set_xlabel("minutes")
+    figure.savefig(place)
+
+
+def _lines(axes: Any, samples: list[dict[str, Any]], what: str, label: str) -> None:
+    minutes = [sample["minute"] for sample in samples]
+    names = sorted({name for sample in samples for name in sample[what]})
+    for colour, name in zip(COLOURS, names, strict=False):
+        axes.plot(minutes, [sample[what].get(name, 0) for sample in samples], label=name, color=colour)
+    if names:
+        axes.legend(loc="upper left", fontsize="small")
+    axes.set_ylabel(label)
+    axes.set_ylim(bottom=0)
+
 
 DIALECT, HOST, PORT = "colon", "127.77.0.1", 50000
 FAULTS = {"wire-incomplete": 0.02, "wire-unknown-type": 0.02}

@@ -1,7 +1,7 @@
 """From a scenario's name to a capture and its truth.
 
->>> from generators.generate import Order, generate
->>> made = generate(Order("building", dialects=("colon",), sensors=2, rounds=1))
+>>> from generators.generate import GeneratorOptions, generate
+>>> made = generate(GeneratorOptions("building", dialects=("colon",), sensors=2, rounds=1))
 >>> len(made.capture.frames) > 10, made.truth()["faults"]
 (True, [])
 """
@@ -16,10 +16,10 @@ from generators import faults as _catalogue  # noqa: F401 - enters the faults in
 from generators.capture.capture_point import Capture, take
 from generators.capture.options import CaptureOptions, Point
 from generators.faults.conditions import conditions
-from generators.scenarios import SCENARIOS, Scenario, Script, Setting
+from generators.scenarios import SCENARIOS, Scenario, ScenarioOptions, Script
 from generators.simulation.engine import START_NS, Simulation
-from generators.simulation.fault import CATALOGUE, Armed
-from generators.simulation.random_source import Chance
+from generators.simulation.fault import CATALOGUE, FaultInjector
+from generators.simulation.random_source import RandomSource
 from generators.simulation.run import Run
 from generators.truth import truth
 from pcap_tools.dialect import Dialect, load_dialect
@@ -31,10 +31,10 @@ SIZES = ("sensors", "dashboards", "actuators", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class GeneratorOptions:
     """What is wanted. ``dialects`` are names or files. ``network`` and ``capture`` go over what the scenario says.
     ``client`` names the node at which the capture is taken (point ``client``). ``repeated``: the run is made to be
-    repeated (``tiling.order_to_repeat``)."""
+    repeated (``tiling.options_to_repeat``)."""
 
     scenario: str
     seed: int = 1
@@ -55,18 +55,18 @@ class Order:
 
 
 @dataclass(slots=True)
-class Made:
+class GeneratedRun:
     """A capture with all that is known of it."""
 
-    order: Order
+    options: GeneratorOptions
     script: Script
     run: Run
     capture: Capture
-    armed: list[Armed]
+    injectors: list[FaultInjector]
 
     def truth(self) -> dict[str, Any]:
-        about = {"scenario": self.order.scenario, "seed": self.order.seed}
-        return truth(self.run, self.capture, self.armed, about)
+        about = {"scenario": self.options.scenario, "seed": self.options.seed}
+        return truth(self.run, self.capture, self.injectors, about)
 
     def host_names(self) -> dict[str, str]:
         """Addresses by the names of who lives there."""
@@ -76,7 +76,7 @@ class Made:
     @property
     def idle_faults(self) -> list[str]:
         """Faults that found no occasion in this scenario."""
-        return [one.fault.name for one in self.armed if not one.occasions]
+        return [one.fault.name for one in self.injectors if not one.occasions]
 
 
 def scenario_named(name: str) -> Scenario:
@@ -86,47 +86,47 @@ def scenario_named(name: str) -> Scenario:
     return scenario
 
 
-def stage(order: Order) -> Script:
-    """Set the stage: the scenario, with what the order says over it."""
-    scenario = scenario_named(order.scenario)
-    dialects = order.dialects or scenario.by_default or (scenario.dialect or DEFAULT_DIALECT,)
+def prepare(options: GeneratorOptions) -> Script:
+    """The script of the scenario, with these options applied."""
+    scenario = scenario_named(options.scenario)
+    dialects = options.dialects or scenario.by_default or (scenario.dialect or DEFAULT_DIALECT,)
     if scenario.dialect and dialects != (scenario.dialect,):
-        raise UsageError(f"{order.scenario} is a run of {scenario.dialect}; it has no other dialect")
-    sizes = {name: getattr(order, name) for name in SIZES if getattr(order, name) is not None}
+        raise UsageError(f"{options.scenario} is a run of {scenario.dialect}; it has no other dialect")
+    sizes = {name: getattr(options, name) for name in SIZES if getattr(options, name) is not None}
     if scenario.dialect and sizes:
-        raise UsageError(f"{order.scenario} has the nodes of its report; leave out: {', '.join(sizes)}")
+        raise UsageError(f"{options.scenario} has the nodes of its report; leave out: {', '.join(sizes)}")
     loaded = tuple(load_dialect(name) for name in dialects)
-    setting = Setting(
+    scenario_options = ScenarioOptions(
         loaded,
-        Chance(f"{order.seed} scenario"),
-        order.form,
-        ipv6=order.ipv6,
-        broker_at=order.broker_at,
-        repeated=order.repeated,
+        RandomSource(f"{options.seed} scenario"),
+        options.form,
+        ipv6=options.ipv6,
+        broker_at=options.broker_at,
+        repeated=options.repeated,
         **sizes,
     )
-    script = scenario.stage(setting)
-    script.faults = {**script.faults, **order.faults}
-    asked = conditions(script.faults, script.sites, START_NS)
-    script.network = replace(script.network, **asked.network, **order.network)
-    script.capture = _place(replace(script.capture, **asked.capture, **order.capture), script, order.client)
-    script.restarts = (*script.restarts, *asked.restarts, *order.restarts)
+    script = scenario.build(scenario_options)
+    script.faults = {**script.faults, **options.faults}
+    from_faults = conditions(script.faults, script.sites, START_NS)
+    script.network = replace(script.network, **from_faults.network, **options.network)
+    script.capture = _place(replace(script.capture, **from_faults.capture, **options.capture), script, options.client)
+    script.restarts = (*script.restarts, *from_faults.restarts, *options.restarts)
     return script
 
 
-def generate(order: Order, progress: Callable[[int], None] = lambda sent: None) -> Made:
+def generate(options: GeneratorOptions, progress: Callable[[int], None] = lambda sent: None) -> GeneratedRun:
     """Simulate and capture."""
-    script = stage(order)
-    armed = arm(script.faults, [site.dialect for site in script.sites])
-    run = Simulation(script.sites, order.seed, script.network, armed, script.restarts, progress).run()
+    script = prepare(options)
+    injectors = injectors_for(script.faults, [site.dialect for site in script.sites])
+    run = Simulation(script.sites, options.seed, script.network, injectors, script.restarts, progress).run()
     dialects = {site.dialect.name: site.dialect for site in script.sites}
-    capture = take(run.crossings, script.capture, Chance(f"{order.seed} capture"), dialects)
-    return Made(order, script, run, capture, armed)
+    capture = take(run.transits, script.capture, RandomSource(f"{options.seed} capture"), dialects)
+    return GeneratedRun(options, script, run, capture, injectors)
 
 
-def arm(wanted: Mapping[str, float], dialects: list[Dialect]) -> list[Armed]:
+def injectors_for(wanted: Mapping[str, float], dialects: list[Dialect]) -> list[FaultInjector]:
     """The faults of these names, if the dialects can have them. Conditions have no turns to step into."""
-    armed = []
+    injectors = []
     for name, rate in wanted.items():
         fault = CATALOGUE.get(name)
         if fault is None:
@@ -135,8 +135,8 @@ def arm(wanted: Mapping[str, float], dialects: list[Dialect]) -> list[Armed]:
         if all(reasons):
             raise UsageError(f"the fault {name} is not for {dialects[0].name}: {reasons[0]}")
         if not fault.is_condition:
-            armed.append(Armed(fault, rate))
-    return armed
+            injectors.append(FaultInjector(fault, rate))
+    return injectors
 
 
 def _place(options: CaptureOptions, script: Script, client: str | None) -> CaptureOptions:

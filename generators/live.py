@@ -21,14 +21,14 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from generators.capture.options import CaptureOptions, Point
-from generators.generate import Order, arm, stage
-from generators.simulation.activation import Duty, Out, Sent
-from generators.simulation.fault import CATALOGUE, Armed, Place
-from generators.simulation.parties import Cast
-from generators.simulation.random_source import Chance
+from generators.generate import GeneratorOptions, injectors_for, prepare
+from generators.simulation.activation import Outgoing, Purpose, Sent
+from generators.simulation.fault import CATALOGUE, FaultInjector, Place
+from generators.simulation.network import Transit
+from generators.simulation.parties import Parties
+from generators.simulation.random_source import RandomSource
 from generators.simulation.run import Delivery, Run
 from generators.simulation.site import Action, Node, Site
-from generators.simulation.transit import Crossing
 from generators.truth import truth
 from pcap_tools.errors import TopicsharkError
 from reference_broker import Endpoint, Send
@@ -48,14 +48,14 @@ class Recorded:
     """The capture of a live run, as far as the truth asks: which frame a datagram is."""
 
     options: CaptureOptions = field(default_factory=lambda: CaptureOptions(point=Point.CLIENT, host="live"))
-    frames: list[Crossing] = field(default_factory=list)
+    frames: list[Transit] = field(default_factory=list)
     copies: dict[int, int] = field(default_factory=dict)
     dropped: list[int] = field(default_factory=list)
     numbers: dict[int, int] = field(default_factory=dict)
     noise: int = 0
 
-    def frame_of(self, crossing: int) -> int | None:
-        return self.numbers.get(crossing)
+    def frame_of(self, transit: int) -> int | None:
+        return self.numbers.get(transit)
 
 
 class LivePlay:
@@ -65,7 +65,7 @@ class LivePlay:
         self,
         site: Site,
         recorder: Recorder,
-        faults: Iterable[Armed] = (),
+        faults: Iterable[FaultInjector] = (),
         seed: int = 1,
         pace: float = 1.0,
         timeout_s: float = 600.0,
@@ -73,7 +73,7 @@ class LivePlay:
     ) -> None:
         self.run_so_far = Run([site])
         self.faults = list(faults)
-        self.mischief = Chance(f"{seed} faults")
+        self.fault_rng = RandomSource(f"{seed} faults")
         self._clock_offset = time.time_ns() - time.monotonic_ns()
         self.start_ns = self._now()
         self.recorded = Recorded()
@@ -89,7 +89,7 @@ class LivePlay:
         self._site = site
         for node in site.nodes:
             self._open(node)
-        self._cast = _LiveCast(self, site, ())
+        self._parties = _LiveParties(self, site, ())
 
     def __enter__(self) -> Self:
         return self
@@ -122,7 +122,7 @@ class LivePlay:
         """Time that does not jump, counted from the epoch."""
         return time.monotonic_ns() + self._clock_offset
 
-    # -- what a cast needs (``cast.World``) ---------------------------------------------------------------------------
+    # -- ``parties.Environment`` ------------------------------------------------------------------------------------
 
     def later(self, time_ns: int, happens: Callable[[int], None]) -> None:
         heapq.heappush(self._queue, (time_ns, self._order, happens))
@@ -131,12 +131,12 @@ class LivePlay:
     def leaves(self, host: str, now: int) -> int:
         return now
 
-    def carry(self, crossing: Crossing, now: int) -> tuple[int, ...]:
-        """Out of the socket; where it gets to, only answers can tell."""
-        self._record(crossing, self._now())  # before it goes, since the answer may be there before we are back
+    def carry(self, transit: Transit, now: int) -> tuple[int, ...]:
+        """Outgoing of the socket; where it gets to, only answers can tell."""
+        self._record(transit, self._now())  # before it goes, since the answer may be there before we are back
         with contextlib.suppress(OSError):  # what the system will not take is as lost as any datagram can be
-            self._sockets[crossing.src].sendto(crossing.datagram, crossing.dst)
-        return (now,) if crossing.dst == self._site.broker else ()
+            self._sockets[transit.src].sendto(transit.datagram, transit.dst)
+        return (now,) if transit.dst == self._site.broker else ()
 
     def ephemeral_port(self) -> int:
         return 0
@@ -196,14 +196,14 @@ class LivePlay:
         while self._came and self._came[0].time_ns <= seen_until:
             came = self._came.pop(0)
             now = self._now() - max(0, time.time_ns() - came.time_ns)
-            sent = self._cast.came(came.datagram, came.source, came.to, now)
-            self._record(sent.crossing, now)
-            self._cast.take_in(sent, self._now())
+            sent = self._parties.came(came.datagram, came.source, came.to, now)
+            self._record(sent.transit, now)
+            self._parties.take_in(sent, self._now())
 
-    def _record(self, crossing: Crossing, time_ns: int) -> None:
-        self._recorder.record(time_ns, crossing.src, crossing.dst, crossing.datagram)
-        self.recorded.frames.append(crossing)
-        self.recorded.numbers[crossing.number] = self._recorder.frames
+    def _record(self, transit: Transit, time_ns: int) -> None:
+        self._recorder.record(time_ns, transit.src, transit.dst, transit.datagram)
+        self.recorded.frames.append(transit)
+        self.recorded.numbers[transit.number] = self._recorder.frames
 
 
 class _Came(NamedTuple):
@@ -232,33 +232,35 @@ def _waiting(one: socket.socket) -> Iterator[_Came]:
         yield _Came(time_ns, datagram, (str(source[0]), int(source[1])), _place_of(one))
 
 
-class _LiveCast(Cast):
-    """A cast without a broker of its own: what the broker did is known only by what comes."""
+class _LiveParties(Parties):
+    """A parties without a broker of its own: what the broker did is known only by what comes."""
 
     def came(self, datagram: bytes, source: Endpoint, to: Endpoint, now: int) -> Sent:
         """A datagram from the broker, or from whoever sent it."""
-        out = Out(datagram, to, Duty.OTHER, self.codec.decode(datagram))
-        crossing = Crossing(len(self.run.sent), self.site.dialect.name, source, to, datagram, now, (now,))
-        sent = out.sent = Sent(self.site, None, out, crossing, None)
+        out = Outgoing(datagram, to, Purpose.OTHER, self.codec.decode(datagram))
+        transit = Transit(len(self.run.sent), self.site.dialect.name, source, to, datagram, now, (now,))
+        sent = out.sent = Sent(self.site, None, out, transit, None)
         self.world.note_sent(sent)
         return sent
 
     def take_in(self, came: Sent, now: int) -> None:
-        node = self._by_endpoint.get(came.crossing.dst)
+        node = self._by_endpoint.get(came.transit.dst)
         if node is not None:
             self._at_node(node, came, now)
 
-    def _client_turn(self, node: Node, came: Sent | None, sends: list[Send], events: list[Event], now: int) -> None:
+    def _client_activation(
+        self, node: Node, came: Sent | None, sends: list[Send], events: list[Event], now: int
+    ) -> None:
         for event in events if came is not None else ():
             current = self._current.get(id(node))
             if event.kind in (EventKind.ACKNOWLEDGED, EventKind.REFUSED) and current is not None and came is not None:
-                came.out.duty = Duty.ACK
-                self._exchanges[current.crossing.number].acks.append(came.out)
+                came.out.purpose = Purpose.ACK
+                self._exchanges[current.transit.number].acks.append(came.out)
             elif event.kind is EventKind.RECEIVED and came is not None:
-                came.out.duty = Duty.FORWARD
+                came.out.purpose = Purpose.FORWARD
                 publish = self._said.get(came.message.payload or b"")
                 self.run.deliveries.append(Delivery(publish, node.endpoint, came.out))
-        super()._client_turn(node, came, sends, events, now)
+        super()._client_activation(node, came, sends, events, now)
 
     def _at_broker(self, came: Sent, now: int) -> None:
         """It has left; the broker is somebody else's. Publishes are remembered, to know them when they come back."""
@@ -270,24 +272,24 @@ class _LiveCast(Cast):
 
 
 def play(
-    order: Order,
+    options: GeneratorOptions,
     output: str,
     rate: float,
     say: Callable[[str], None],
     progress: Callable[[int], None] = lambda sent: None,
     timeout_s: float = 600.0,
 ) -> dict[str, Any]:
-    """Play a scenario's clients to the broker at ``order.broker_at``, about ``rate`` requests a second; record it in
+    """Play a scenario's clients to the broker at ``options.broker_at``, about ``rate`` requests a second; record it in
     ``output``. Returns the truth."""
-    script = stage(order)
+    script = prepare(options)
     site = script.sites[0]
-    armed = arm(_of_the_clients(script.faults, say), [site.dialect])
+    injectors = injectors_for(_of_the_clients(script.faults, say), [site.dialect])
     lasts_s = max((action.time_ns for action in site.actions), default=0) / SECOND or 1.0
     pace = len(site.actions) / rate / lasts_s
     recorder = Recorder(output, say)
-    with LivePlay(site, recorder, armed, order.seed, pace, timeout_s, progress) as live:
+    with LivePlay(site, recorder, injectors, options.seed, pace, timeout_s, progress) as live:
         run = live.run()
-        return truth(run, live.recorded, armed, {"scenario": order.scenario, "seed": order.seed, "live": True})
+        return truth(run, live.recorded, injectors, {"scenario": options.scenario, "seed": options.seed, "live": True})
 
 
 def _of_the_clients(wanted: Mapping[str, float], say: Callable[[str], None]) -> dict[str, float]:

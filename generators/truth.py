@@ -1,7 +1,7 @@
-"""The truth about a generated capture: each fault with the frames that show it, and the whole right outcome.
+"""The ground truth about a generated capture: each fault with its frames, and the complete correct outcome.
 
-Told from what the simulation did. Frames are Wireshark's numbers; ``null`` is what the capture does not hold, because
-it never was sent, was lost before the capture point, or the capture missed it. docs/generating.md tells the keys.
+It is taken from the simulation. Frames are Wireshark's numbers; ``null`` stands for a datagram that is not in the
+capture: never sent, lost before the capture point, or missed by the capture. docs/generating.md explains the keys.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from generators.capture.options import CaptureOptions
-from generators.simulation.activation import Label, Out, Sent
-from generators.simulation.fault import CATALOGUE, Armed
+from generators.simulation.activation import Label, Outgoing, Sent
+from generators.simulation.fault import CATALOGUE, FaultInjector
 from generators.simulation.run import Delivery, Exchange, Run
 from generators.simulation.site import Site
 from pcap_tools.escaping import escape
@@ -33,11 +33,11 @@ class Numbered(Protocol):
     def dropped(self) -> Sequence[int]: ...
     @property
     def noise(self) -> int: ...
-    def frame_of(self, crossing: int) -> int | None: ...
+    def frame_of(self, transit: int) -> int | None: ...
 
 
 def truth(
-    run: Run, capture: Numbered, armed: Sequence[Armed] = (), about: dict[str, Any] | None = None
+    run: Run, capture: Numbered, injectors: Sequence[FaultInjector] = (), about: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """All there is to know, ready for JSON. ``about`` stands first: scenario, seed and what else was chosen."""
     teller = _Teller(run, capture)
@@ -47,7 +47,7 @@ def truth(
         "sites": [teller.site(site) for site in run.sites],
         "capture": teller.capture_facts(),
         "faults": [teller.fault(label) for label in run.labels],
-        "occasions": {one.fault.name: {"occasions": one.occasions, "done": one.done} for one in armed},
+        "occasions": {one.fault.name: {"occasions": one.occasions, "done": one.done} for one in injectors},
         "exchanges": [teller.exchange(exchange) for exchange in run.exchanges],
         "deliveries": [teller.delivery(delivery) for delivery in run.deliveries],
     }
@@ -63,7 +63,7 @@ class _Teller:
 
     def capture_facts(self) -> dict[str, Any]:
         capture, sent = self._capture, self._run.sent
-        lost = [self.frame(one) for one in sent if not one.crossing.arrived_ns]
+        lost = [self.frame(one) for one in sent if not one.transit.arrived_ns]
         return {
             "point": str(capture.options.point),
             "frames": len(capture.frames),
@@ -78,7 +78,7 @@ class _Teller:
         shown_by = [one if isinstance(one, Sent) else one.sent for one in label.shown_by]
         sent = [one for one in shown_by if one is not None]
         frames = [frame for one in sent if (frame := self.frame(one)) is not None]
-        ends = dict.fromkeys(_shown(end) for one in sent for end in (one.crossing.src, one.crossing.dst))
+        ends = dict.fromkeys(_shown(end) for one in sent for end in (one.transit.src, one.transit.dst))
         return {
             "name": label.fault,
             "rule": label.rule,
@@ -99,8 +99,8 @@ class _Teller:
         return {
             "dialect": first.site.dialect.name,
             "message": first.message.message,
-            "from": _shown(first.crossing.src),
-            "to": _shown(first.crossing.dst),
+            "from": _shown(first.transit.src),
+            "to": _shown(first.transit.dst),
             "frames": [self.frame(sent) for sent in exchange.sends],
             "ack_frame": next((frame for frame in ack_frames if frame is not None), None),
             "ack_frames": ack_frames,
@@ -119,9 +119,9 @@ class _Teller:
         }
 
     def frame(self, sent: Sent) -> int | None:
-        return self._capture.frame_of(sent.crossing.number)
+        return self._capture.frame_of(sent.transit.number)
 
-    def _of_out(self, out: Out) -> int | None:
+    def _of_out(self, out: Outgoing) -> int | None:
         return self.frame(out.sent) if out.sent is not None else None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from generators.capture.options import Point
-from generators.generate import Order, stage
+from generators.generate import GeneratorOptions, prepare
 from generators.simulation.fault import CATALOGUE
 from pcap_tools.dialect import builtin_names, load_dialect
 from pcap_tools.errors import UsageError
@@ -88,9 +88,9 @@ class Job:
     faults: dict[str, float] = field(default_factory=dict)
     points: tuple[str, ...] = ("broker",)
 
-    def order(self, point: str) -> Order:
+    def order(self, point: str) -> GeneratorOptions:
         kind = point_kind(point)
-        return Order(
+        return GeneratorOptions(
             self.scenario,
             seed=self.seed,
             dialects=(self.dialect,),
@@ -168,7 +168,7 @@ def _cast(scenario: str, dialect: str) -> tuple[str, ...] | None:
     """The nodes of a scenario; None if the dialect cannot play it."""
     if (scenario, dialect) not in _nodes:
         try:
-            script = stage(Order(scenario, dialects=(dialect,)))
+            script = prepare(GeneratorOptions(scenario, dialects=(dialect,)))
             _nodes[scenario, dialect] = tuple(node.name for site in script.sites for node in site.nodes)
         except UsageError:
             _nodes[scenario, dialect] = None

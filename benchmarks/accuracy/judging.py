@@ -13,8 +13,8 @@ from typing import Any
 
 from benchmarks.accuracy.jobs import ROOT, Job, point_kind
 from generators.capture.capture_point import take, write
-from generators.generate import Made, generate, stage
-from generators.simulation.random_source import Chance
+from generators.generate import GeneratedRun, generate, prepare
+from generators.simulation.random_source import RandomSource
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.dialect import Dialect, load_dialect
 from spark_analysis.check import check
@@ -109,15 +109,15 @@ def _place(dialect: str) -> str:
     return str(ROOT / dialect) if dialect.endswith(".toml") else dialect
 
 
-def _recaptured(made: Made, job: Job, point: str) -> Made:
+def _recaptured(made: GeneratedRun, job: Job, point: str) -> GeneratedRun:
     """The same traffic seen from elsewhere, as ``generate`` would give it."""
-    options = stage(_order(job, point)).capture
+    options = prepare(_order(job, point)).capture
     dialects = {site.dialect.name: site.dialect for site in made.script.sites}
-    capture = take(made.run.crossings, options, Chance(f"{job.seed} capture"), dialects)
+    capture = take(made.run.transits, options, RandomSource(f"{job.seed} capture"), dialects)
     return replace(made, capture=capture)
 
 
-def _judge_capture(job: Job, point: str, made: Made, folder: Path) -> Outcome:
+def _judge_capture(job: Job, point: str, made: GeneratedRun, folder: Path) -> Outcome:
     path = folder / "run.pcap"
     write(made.capture, path)
     outcome = Outcome(job, point, len(made.capture.frames))

@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from fuzzing.decoders.datagrams import batch_of
+from fuzzing.decoders.in_lua import LUAS, Lua
+from fuzzing.decoders.in_tshark import Tshark
 from fuzzing.decoders.outcome import CODES, Answer, Failure, Item, Outcome, full_outcome, outcome_of
 from pcap_tools.codec.message import Message
 from pcap_tools.columnar.decode.decoder import Decoder
@@ -192,3 +195,31 @@ class Layers:
     def expected(self, message: Message, item: Item) -> Outcome:
         unsaid = dict.fromkeys(("meaning", "topic", "filter", "payload", "retain", "ranges"))
         return outcome_of(message)._replace(**unsaid)  # type: ignore[arg-type]
+
+
+Maker = Callable[[Mapping[str, Dialect]], Backend]
+
+
+class Kind(NamedTuple):
+    """A decoder to compare with; ``program`` must be installed."""
+
+    make: Maker
+    chunk: int
+    program: str | None = None
+
+    @property
+    def is_there(self) -> bool:
+        return self.program is None or shutil.which(self.program) is not None
+
+
+def _lua(interpreter: str) -> Maker:
+    return lambda dialects: Lua(dialects, interpreter)
+
+
+KINDS: dict[str, Kind] = {
+    "columnar": Kind(Columnar, 10_000),
+    "columnar walk": Kind(ColumnarWalk, 2_000),
+    "layers": Kind(Layers, 2_000),
+    **{name: Kind(_lua(name), 10_000, name) for name in LUAS},
+    "tshark": Kind(Tshark, 2_500, "tshark"),
+}

@@ -51,7 +51,7 @@ class Base(NamedTuple):
     borders: tuple[int, ...]
 
 
-def chance(*words: object) -> random.Random:
+def seeded(*words: object) -> random.Random:
     """Randomness that these words repeat."""
     return random.Random(" ".join(map(str, words)))  # noqa: S311 - traffic, not secrets
 

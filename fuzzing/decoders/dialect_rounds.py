@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from fuzzing.decoders.backends import KINDS
 from fuzzing.decoders.comparing import Comparison, Difference, Tally
-from fuzzing.decoders.datagrams import chance, items_of
-from fuzzing.decoders.dialect_texts import spoilt
-from fuzzing.decoders.kinds import KINDS
+from fuzzing.decoders.datagrams import items_of, seeded
 from fuzzing.decoders.outcome import Item
-from fuzzing.decoders.random_dialects import NAMES, dialect_text
+from fuzzing.decoders.random_dialects import NAMES, dialect_text, spoilt
 from pcap_tools.dialect import Dialect, parse_dialect
 from pcap_tools.errors import TopicsharkError
 
@@ -57,7 +56,7 @@ def run_round(seed: str, kinds: Sequence[str]) -> Round:
 
 def _take_files(seed: str, done: Round) -> dict[str, str]:
     """Names and texts of the files that the loader takes; each file is offered whole and spoilt."""
-    rng, taken = chance(seed), {}
+    rng, taken = seeded(seed), {}
     for place in range(TRIES):
         name = rng.choice(NAMES) if rng.random() < 0.2 else f"d{place}"
         text = dialect_text(name, rng)
@@ -86,7 +85,7 @@ def _load(text: str, done: Round) -> Dialect | None:
 def _compare(kind: str, dialects: dict[str, Dialect], seed: str) -> Tally:
     try:
         comparison = Comparison(kind, KINDS[kind].make(dialects), dialects)
-        items = [item for name, one in dialects.items() for item in items_of(one, DATAGRAMS, chance(seed, name))]
+        items = [item for name, one in dialects.items() for item in items_of(one, DATAGRAMS, seeded(seed, name))]
     except Exception as error:  # no decoder, or no datagrams, for dialects that the loader has taken
         text = f"cannot be made for one of {', '.join(dialects)}: {type(error).__name__}: {error}"
         return Tally(failures=1, differences=[_problem(kind, text, "")])

@@ -20,11 +20,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from fuzzing.decoders.backends import KINDS
 from fuzzing.decoders.comparing import Comparison, Tally
-from fuzzing.decoders.datagrams import anything, chance, items_of
+from fuzzing.decoders.datagrams import anything, items_of, seeded
 from fuzzing.decoders.dialect_rounds import TRIES, Round, run_round
 from fuzzing.decoders.in_lua import LUAS
-from fuzzing.decoders.kinds import KINDS
 from fuzzing.decoders.outcome import Item
 from pcap_tools.dialect import Dialect, builtin_names
 from tests.vectors import dialect_of, own_dialect_names
@@ -81,7 +81,7 @@ def mixed_items(count: int, seed: str, takes: Callable[[Item], bool] = anything)
     dialects = known_dialects()
     for place, (name, dialect) in enumerate(dialects.items()):
         share = (count + place) // len(dialects)
-        yield from items_of(dialect, share, chance(seed, name), takes)
+        yield from items_of(dialect, share, seeded(seed, name), takes)
 
 
 def corpus_chunks(folder: Path) -> Iterator[Chunk]:

@@ -86,7 +86,7 @@ TARGETS = {"codec": (CODEC_MODULES, codec_target), "loader": (LOADER_MODULES, lo
 
 
 def write_seeds(target: str, folder: Path) -> None:
-    """The vectors, or the dialects that there are and some of chance."""
+    """The vectors, or the dialects that there are and some of rng."""
     folder.mkdir(parents=True, exist_ok=True)
     for place, data in enumerate(_codec_seeds() if target == "codec" else _loader_seeds()):
         (folder / f"seed{place:04}").write_bytes(data)
@@ -102,12 +102,12 @@ def _codec_seeds() -> list[bytes]:
 
 
 def _loader_seeds() -> list[bytes]:
-    from fuzzing.decoders.datagrams import chance
+    from fuzzing.decoders.datagrams import seeded
     from fuzzing.decoders.random_dialects import dialect_text
     from pcap_tools.dialect import builtin_names, builtin_text
 
     texts = [builtin_text(name) for name in builtin_names()]
-    texts += [dialect_text(f"d{place}", chance("guided", place)) for place in range(40)]
+    texts += [dialect_text(f"d{place}", seeded("guided", place)) for place in range(40)]
     return [text.encode("utf-8", "replace") for text in texts]
 
 

@@ -73,7 +73,7 @@ class Judge:
 
     def _excuse(self, publish: Publish, node: Node) -> str | None:
         sends = [sent for sent in self.log.messages[node] if sent.message.payload == publish.payload]
-        is_lost = bool(sends) and not any(sent.crossing.arrived_ns for sent in sends)
+        is_lost = bool(sends) and not any(sent.transit.arrived_ns for sent in sends)
         if not self.log.has_sessions:
             return "forwards lost by the network" if is_lost else None
         done = publish.acknowledged_ns or max(publish.arrived_ns)
@@ -92,7 +92,7 @@ class Judge:
             if publish is None:
                 yield Failure("sound", f"{node.name} was sent what nobody published: {sent.message.payload!r}")
                 continue
-            last = sent.crossing.sent_ns if publish.retain else max(publish.arrived_ns)
+            last = sent.transit.sent_ns if publish.retain else max(publish.arrived_ns)
             wishes = self.log.wishes(node, publish.topic)
             if not any(wish.is_possible(publish.first_sent_ns, last) for wish in wishes):
                 yield Failure("left", f"{node.name} was sent {_named(publish)} that it did not want")
@@ -121,7 +121,7 @@ class Judge:
         answers = [
             sent
             for sent in self.log.messages[node]
-            if sent.message.payload in payloads and sent.crossing.sent_ns >= asked
+            if sent.message.payload in payloads and sent.transit.sent_ns >= asked
         ]
         if any(not self._is_stale(payloads[sent.message.payload or b""], kept, asked) for sent in answers):
             return
@@ -133,7 +133,7 @@ class Judge:
 
     def _introduced(self, node: Node, topic: bytes) -> bool:
         """Whether the broker told the id of a topic as often as it does: no answer came, so it gave up."""
-        sends = [s for s in self.log.run.sent if s.node is None and s.crossing.dst == node.endpoint]
+        sends = [s for s in self.log.run.sent if s.node is None and s.transit.dst == node.endpoint]
         return sum(sent.message.topic == topic for sent in sends) >= TRIES
 
     @staticmethod
@@ -149,7 +149,7 @@ class Judge:
         for sent in self.log.run.sent:
             if sent.message.error is not None:
                 who = sent.node.name if sent.node else "the broker"
-                yield Failure("sound", f"{who} sent {sent.crossing.datagram.hex()}: {sent.message.error}")
+                yield Failure("sound", f"{who} sent {sent.transit.datagram.hex()}: {sent.message.error}")
 
     def _bounded(self, simulation: Simulation) -> Iterator[Failure]:
         for node in self.log.play.site.nodes:
@@ -162,7 +162,7 @@ class Judge:
                     )
             if not node.client.is_idle and not self._is_pinging(node):
                 yield Failure("bounded", f"{node.name} is still waiting for an answer at the end")
-        broker, topics = simulation.casts[0].broker, {publish.topic for publish in self.log.publishes.values()}
+        broker, topics = simulation.parties[0].broker, {publish.topic for publish in self.log.publishes.values()}
         held = len(broker.subscriptions), len(broker.retained)
         if held[0] > sum(self.log.subscribes.values()) or held[1] > len(topics) or len(broker.counters) > 60:
             yield Failure("bounded", f"the broker holds {held[0]} subscriptions and {held[1]} retained messages")

@@ -5,19 +5,142 @@ Taken from what was sent, what arrived and what clients told. The broker is not 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fuzzing.simulations.play import Play
-from fuzzing.simulations.topics import takes
-from fuzzing.simulations.wishes import FOREVER, Wish, Wishes
+from fuzzing.simulations.random_runs import Play
 from generators.scenarios.building import must_create_first
-from generators.simulation.activation import Duty, Sent
+from generators.simulation.activation import Purpose, Sent
 from generators.simulation.parties import RESTART_NS
-from generators.simulation.run import Run, Told
+from generators.simulation.run import ClientEvent, Run
 from generators.simulation.site import Node, Verb
-from reference_broker.client.requests import EventKind
+from pcap_tools.codec.message import Message
+from pcap_tools.dialect.spec import TopicsSpec
+from reference_broker.client.requests import Event, EventKind
+
+
+def takes(topics: TopicsSpec, text: bytes, topic: bytes) -> bool:
+    """
+    >>> takes(TopicsSpec(separator="/", wildcards={"#": "rest-levels"}), b"home/#", b"home/fan")
+    True
+    """
+    if not topics.case_sensitive:
+        text, topic = text.lower(), topic.lower()
+    spans = {sign.encode(): span for sign, span in topics.wildcards.items()}
+    if spans.get(text) == "all":
+        return True
+    runs = [sign for sign, span in spans.items() if span == "any-run"]
+    if runs:
+        literals = re.split(b"|".join(map(re.escape, runs)), text)
+        return re.fullmatch(b".*".join(map(re.escape, literals)), topic, re.DOTALL) is not None
+    if not topics.separator:
+        return text == topic
+    separator = topics.separator.encode()
+    return _levels(spans, text.split(separator), topic.split(separator))
+
+
+def _levels(spans: Mapping[bytes, str], text: list[bytes], topic: list[bytes]) -> bool:
+    if not text:
+        return not topic
+    span = spans.get(text[0])
+    if span == "rest-levels":
+        return len(text) == 1
+    if span == "any-levels":
+        return any(_levels(spans, text[1:], topic[skipped:]) for skipped in range(len(topic) + 1))
+    return bool(topic) and (span == "one-level" or text[0] == topic[0]) and _levels(spans, text[1:], topic[1:])
+
+
+FOREVER = 1 << 63
+Span = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Wish:
+    """A filter. ``asked_ns``: when each request for it that was acknowledged had first been sent."""
+
+    text: bytes
+    sure: list[Span] = field(default_factory=list)
+    possible: list[Span] = field(default_factory=list)
+    asked_ns: list[int] = field(default_factory=list)
+    asking_ns: int = FOREVER
+
+    def is_sure(self, begin: int, end: int) -> bool:
+        """All the time from begin to end."""
+        return any(first < begin and end < last for first, last in self.sure)
+
+    def is_possible(self, begin: int, end: int) -> bool:
+        """At any time from begin to end."""
+        return any(first <= end and begin <= last for first, last in self.possible)
+
+
+class Wishes:
+    """All of one node. ``created`` tells when topics were created where they must be: a subscription to one that is not
+    there is acknowledged and yet in vain."""
+
+    def __init__(self, created: dict[bytes, int] | None) -> None:
+        self.by_filter: dict[bytes, Wish] = {}
+        self.session_ends: list[int] = []
+        self._created = created
+
+    def asked(self, message: Message, now: int, reached: list[int] | None) -> None:
+        """The node sent a request. ``reached``: when it came to the broker, for those that nobody acknowledges."""
+        if message.message in ("CONNECT", "DISCONNECT"):
+            self.lose_session(now)
+        if message.filter is None:
+            return
+        wish = self._wish(message.filter)
+        if message.meaning == "subscribe":
+            _begin(wish.possible, now)
+            wish.asking_ns = min(wish.asking_ns, now)
+            if reached:
+                _begin(wish.sure, reached[0])
+        elif message.meaning == "unsubscribe":
+            _end(wish.sure, now)
+            if reached:
+                _end(wish.possible, reached[0])
+
+    def told(self, event: Event, now: int) -> None:
+        """The node was told how a request of its own ended."""
+        name, is_acknowledged = event.message.message, event.kind is EventKind.ACKNOWLEDGED
+        if name == "PINGREQ" and event.kind is EventKind.GAVE_UP:
+            self.lose_session(now)
+        if name == "DISCONNECT" and is_acknowledged:
+            for wish in self.by_filter.values():
+                _end(wish.possible, now)
+        if event.message.filter is None or event.kind is EventKind.RESENT:
+            return
+        wish = self._wish(event.message.filter)
+        if is_acknowledged and event.message.meaning == "unsubscribe":
+            _end(wish.possible, now)
+        if event.message.meaning == "subscribe":
+            if is_acknowledged and self._is_created(wish):
+                _begin(wish.sure, now)
+                wish.asked_ns.append(wish.asking_ns)
+            wish.asking_ns = FOREVER
+
+    def lose_session(self, now: int) -> None:
+        """A session ends when its client connects anew or closes, or with its broker; subscriptions end with it."""
+        self.session_ends.append(now)
+        for wish in self.by_filter.values():
+            _end(wish.sure, now)
+
+    def _wish(self, text: bytes) -> Wish:
+        return self.by_filter.setdefault(text, Wish(text))
+
+    def _is_created(self, wish: Wish) -> bool:
+        return self._created is None or self._created.get(wish.text, FOREVER) < wish.asking_ns
+
+
+def _begin(spans: list[Span], now: int) -> None:
+    if not spans or spans[-1][1] != FOREVER:
+        spans.append((now, FOREVER))
+
+
+def _end(spans: list[Span], now: int) -> None:
+    if spans and spans[-1][1] == FOREVER:
+        spans[-1] = spans[-1][0], max(now, spans[-1][0])
 
 
 @dataclass(slots=True, eq=False)
@@ -61,11 +184,11 @@ class Log:
         restarts = self.play.restarts_ns()
         return [
             time
-            for time in sent.crossing.arrived_ns
+            for time in sent.transit.arrived_ns
             if not any(restart <= time < restart + RESTART_NS for restart in restarts)
         ]
 
-    def _told(self, *kinds: EventKind) -> Iterator[Told]:
+    def _told(self, *kinds: EventKind) -> Iterator[ClientEvent]:
         return (told for told in self.run.told if told.event.kind in kinds)
 
     # -- publishes ------------------------------------------------------------------------------------------------
@@ -88,27 +211,27 @@ class Log:
             meaning = sent.message.meaning
             if sent.node is None:
                 if meaning in ("publish", "deliver"):
-                    self.messages[by_endpoint[sent.crossing.dst]].append(sent)
-            elif meaning == "publish" and sent.duty is Duty.REQUEST:
+                    self.messages[by_endpoint[sent.transit.dst]].append(sent)
+            elif meaning == "publish" and sent.purpose is Purpose.REQUEST:
                 self._read_publish(sent, sent.node)
             elif meaning == "subscribe":
                 self.subscribes[sent.node] += len(self.reached(sent))
 
     def _read_publish(self, sent: Sent, node: Node) -> None:
         publish = self.publishes[sent.message.payload or b""]
-        publish.first_sent_ns = min(publish.first_sent_ns, sent.crossing.sent_ns)
+        publish.first_sent_ns = min(publish.first_sent_ns, sent.transit.sent_ns)
         publish.arrived_ns += self.reached(sent)
-        publish.awaits_ack = node.client.expects_ack(sent.message, sent.crossing.datagram)
+        publish.awaits_ack = node.client.expects_ack(sent.message, sent.transit.datagram)
 
     # -- wishes ---------------------------------------------------------------------------------------------------
 
     def _wishes_of(self, node: Node) -> Wishes:
         """A node's own story in the order of time: what it asked for, and what it was told of it."""
         wishes = Wishes(self._created())
-        story: list[tuple[int, int, Sent | Told | None]] = []
+        story: list[tuple[int, int, Sent | ClientEvent | None]] = []
         for sent in self.run.sent:
-            if sent.node is node and sent.duty is Duty.REQUEST:
-                story.append((sent.crossing.sent_ns, len(story), sent))
+            if sent.node is node and sent.purpose is Purpose.REQUEST:
+                story.append((sent.transit.sent_ns, len(story), sent))
         story += [(told.time_ns, len(story), told) for told in self.run.told if told.node is node]
         if self.has_sessions:
             story += [(restart, 0, None) for restart in self.play.restarts_ns()]
@@ -116,7 +239,7 @@ class Log:
             if part is None:
                 wishes.lose_session(now)
             elif isinstance(part, Sent):
-                is_acknowledged = node.client.expects_ack(part.message, part.crossing.datagram)
+                is_acknowledged = node.client.expects_ack(part.message, part.transit.datagram)
                 wishes.asked(part.message, now, None if is_acknowledged else self.reached(part))
             else:
                 wishes.told(part.event, now)

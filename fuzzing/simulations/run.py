@@ -18,7 +18,7 @@ from functools import cache
 
 from fuzzing.simulations.judge import Failure, Judge
 from fuzzing.simulations.log import Log
-from fuzzing.simulations.play import write_play
+from fuzzing.simulations.random_runs import write_play
 from generators.simulation.engine import Simulation
 from pcap_tools.dialect import builtin_names
 from tests.vectors import dialect_of, own_dialect_names
@@ -51,8 +51,8 @@ def judge(seed: int, dialect: str) -> tuple[list[Failure], Counter[str]]:
     judging = Judge(Log(play, run))
     failures = list(judging.failures(simulation))
     judging.figures["datagrams"] += len(run.sent)
-    judging.figures["datagrams lost"] += sum(not sent.crossing.arrived_ns for sent in run.sent)
-    judging.figures["datagrams doubled"] += sum(len(sent.crossing.arrived_ns) > 1 for sent in run.sent)
+    judging.figures["datagrams lost"] += sum(not sent.transit.arrived_ns for sent in run.sent)
+    judging.figures["datagrams doubled"] += sum(len(sent.transit.arrived_ns) > 1 for sent in run.sent)
     judging.figures["restarts"] += len(play.restarts)
     judging.figures["partitions"] += len(play.network.cuts)
     return failures, judging.figures

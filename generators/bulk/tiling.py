@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from generators.bulk.segment import Segment, Tiling
-from generators.generate import SIZES, Made, Order, scenario_named
+from generators.generate import SIZES, GeneratedRun, GeneratorOptions, scenario_named
 from generators.simulation.engine import START_NS
 from generators.simulation.site import Node, Site, Verb
 from generators.simulation.vocabulary import COUNTER_DIGITS, COUNTER_MARK
@@ -22,19 +22,19 @@ PAUSE_NS = 100_000_000  # between two tiles
 _COUNTER = re.compile(re.escape(COUNTER_MARK) + rb"(\d{%d})" % COUNTER_DIGITS)
 
 
-def order_to_repeat(order: Order) -> Order:
+def options_to_repeat(options: GeneratorOptions) -> GeneratorOptions:
     """The same run, made to be repeated: sizes that nobody chose are those of the scenario's tile."""
-    scenario = scenario_named(order.scenario)
+    scenario = scenario_named(options.scenario)
     if scenario.only_once:
         raise UsageError(
-            f"{order.scenario} cannot be repeated to make a large capture: {scenario.only_once}; use another scenario, "
-            "such as building or churn"
+            f"{options.scenario} cannot be repeated to make a large capture: {scenario.only_once}; use another "
+            "scenario, such as building or churn"
         )
-    sizes: dict[str, Any] = {name: scenario.tile[name] for name in SIZES if getattr(order, name) is None}
-    return replace(order, repeated=True, **sizes)
+    sizes: dict[str, Any] = {name: scenario.tile[name] for name in SIZES if getattr(options, name) is None}
+    return replace(options, repeated=True, **sizes)
 
 
-def segment_of(made: Made) -> Segment:
+def segment_of(made: GeneratedRun) -> Segment:
     """The segment of a run."""
     begin = _begin(made)
     frames = [(frame.time_ns, frame.data) for frame in made.capture.frames]
@@ -54,28 +54,28 @@ def segment_of(made: Made) -> Segment:
     )
 
 
-def _begin(made: Made) -> int:
+def _begin(made: GeneratedRun) -> int:
     """When the part to be repeated begins: at the start, unless the broker can go on."""
     begin = START_NS + (_site(made).settled_ns or 0)
     # On a lossy network an early subscription may still have to be sent again.
-    is_late = any(sent.first.crossing.sent_ns < begin <= sent.crossing.sent_ns for sent in made.run.sent)
+    is_late = any(sent.first.transit.sent_ns < begin <= sent.transit.sent_ns for sent in made.run.sent)
     return START_NS if is_late else begin
 
 
-def _site(made: Made) -> Site:
+def _site(made: GeneratedRun) -> Site:
     if len(made.script.sites) > 1:
-        raise UsageError(f"{made.order.scenario} has several brokers; the run of one of them can be repeated")
+        raise UsageError(f"{made.options.scenario} has several brokers; the run of one of them can be repeated")
     return made.script.sites[0]
 
 
-def _varying(made: Made, begin: int) -> frozenset[str]:
+def _varying(made: GeneratedRun, begin: int) -> frozenset[str]:
     """The hosts that are new in each tile: all, unless the broker goes on. Then it and those that stay or have said
     something before are the same."""
     site = _site(made)
     clients = [node for node in site.nodes if not _is_named(site, node)]
     if begin == START_NS:
         return frozenset({site.broker[0], *(node.endpoint[0] for node in clients)})
-    early = {sent.crossing.src[0] for sent in made.run.sent if sent.crossing.sent_ns < begin}
+    early = {sent.transit.src[0] for sent in made.run.sent if sent.transit.sent_ns < begin}
     return frozenset(node.endpoint[0] for node in clients if not node.stays) - early
 
 
@@ -86,9 +86,9 @@ def _is_named(site: Site, node: Node) -> bool:
     )
 
 
-def _counters(made: Made) -> int:
+def _counters(made: GeneratedRun) -> int:
     """How many counters the run has used: they count from 1."""
-    return max((int(one) for sent in made.run.sent for one in _COUNTER.findall(sent.crossing.datagram)), default=0)
+    return max((int(one) for sent in made.run.sent for one in _COUNTER.findall(sent.transit.datagram)), default=0)
 
 
 def tiling_facts(tiling: Tiling) -> dict[str, int]:

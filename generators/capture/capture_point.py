@@ -1,6 +1,6 @@
-"""A capture of simulated traffic, taken at one point, and which of its frames belong to which crossing.
+"""A capture of simulated traffic, taken at one point, and which of its frames belong to which transit.
 
->>> capture = take(crossings, CaptureOptions(host="10.0.0.1"), Chance(7), {"colon": colon})  # doctest: +SKIP
+>>> capture = take(transits, CaptureOptions(host="10.0.0.1"), RandomSource(7), {"colon": colon})  # doctest: +SKIP
 >>> write(capture, "run.pcap")                                                             # doctest: +SKIP
 >>> capture.frame_of(0)                                                                    # doctest: +SKIP
 1
@@ -10,17 +10,112 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+from itertools import accumulate
 from os import PathLike
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from generators.capture.noise import Noise, Sent
-from generators.capture.observations import View, fragment_times
 from generators.capture.options import CaptureOptions, LinkType, Point
-from generators.capture.packets import IpPacket, PacketMaker, ip_ids, link_header
-from generators.simulation.random_source import Chance
-from generators.simulation.transit import Crossing
+from generators.capture.packets import BROADCAST, IpPacket, PacketMaker, canonical, ip_ids, link_header
+from generators.simulation.network import Transit
+from generators.simulation.random_source import RandomSource
 from pcap_tools.capture import CaptureWriter, Interface
 from pcap_tools.dialect import Dialect
+from pcap_tools.errors import UsageError
+
+# What the kernel says of a frame on cooked captures.
+TO_US, TO_ALL, TO_GROUP, TO_OTHERS, FROM_US = range(5)
+
+# Bridges see a frame come in for somebody else and go out; further copies come from the devices in between. No later
+# one looks like the first: on cooked1, where an IPv6 packet has no id, that would be a new datagram to any reader.
+_TYPES = (TO_OTHERS, FROM_US, TO_US, FROM_US, TO_US, FROM_US)
+_OWN_INTERFACE = 2
+_FIRST_PORT = 10  # interface indexes of the bridge's ports; below are the devices in between
+
+COPY_GAP_NS = (10_000, 60_001)
+FRAGMENT_GAP_NS = (1_000, 2_001)
+
+
+class Observation(NamedTuple):
+    """One pass of a datagram. ``arriving``: its last fragment comes at ``time_ns``; else its first leaves then."""
+
+    time_ns: int
+    arriving: bool
+    packet_type: int
+    interface: int
+
+
+class View:
+    """What can be seen from the point of a capture."""
+
+    def __init__(self, transits: Sequence[Transit], options: CaptureOptions) -> None:
+        self._copies = options.copies
+        hosts = {canonical(address) for transit in transits for address, _ in (transit.src, transit.dst)}
+        self.host = "" if options.point == Point.ANY else _checked_host(options, hosts)
+        in_order = sorted(hosts, key=lambda host: (":" in host, ip_address(host).packed))
+        self._ports = {host: port for port, host in enumerate(in_order, _FIRST_PORT)}
+
+    @property
+    def group_size(self) -> int:
+        """How many observations in a row are of one pass: all but the first are copies that the capture made."""
+        return 1 if self.host else self._copies
+
+    def sees(self, transit: Transit) -> bool:
+        """Does it pass here at all?"""
+        src, dst = canonical(transit.src[0]), canonical(transit.dst[0])
+        return not self.host or src == self.host or (dst == self.host and bool(transit.arrived_ns))
+
+    def observations(self, transit: Transit, rng: RandomSource) -> list[Observation]:
+        """In the order of their times; none if it does not pass here."""
+        src, dst = canonical(transit.src[0]), canonical(transit.dst[0])
+        if not self.host:
+            return self._on_any(transit, src, dst, rng)
+        if src == self.host:
+            return [Observation(transit.sent_ns, False, FROM_US, _OWN_INTERFACE)]
+        if dst == self.host:
+            return [Observation(time_ns, True, TO_US, _OWN_INTERFACE) for time_ns in sorted(transit.arrived_ns)]
+        return []
+
+    def _on_any(self, transit: Transit, src: str, dst: str, rng: RandomSource) -> list[Observation]:
+        """What is lost is lost behind the bridge; what the network doubles passes it again."""
+        devices = (self._ports[src], self._ports[dst], *range(_OWN_INTERFACE + 1, _FIRST_PORT))
+        seen = []
+        for start_ns in (transit.sent_ns, *sorted(transit.arrived_ns)[1:]):
+            time_ns = start_ns
+            for packet_type, interface in zip(_TYPES[: self._copies], devices, strict=False):
+                seen.append(Observation(time_ns, False, packet_type, interface))
+                time_ns += rng.between(*COPY_GAP_NS)
+        return seen
+
+    def place_of_noise(self, src: str, dst: str) -> tuple[int, int]:
+        """Packet type and interface of a frame that is no transit."""
+        interface = _OWN_INTERFACE if self.host else self._ports.get(src, _OWN_INTERFACE)
+        if self.host and src == self.host:
+            return FROM_US, interface
+        if dst == BROADCAST:
+            return TO_ALL, interface
+        if ip_address(dst).is_multicast:
+            return TO_GROUP, interface
+        return (TO_US if self.host else TO_OTHERS), interface
+
+
+def _checked_host(options: CaptureOptions, hosts: set[str]) -> str:
+    if not options.host:
+        raise UsageError(f"host is missing: the address of the {options.point} at which the capture is taken")
+    host = canonical(options.host)
+    if hosts and host not in hosts:
+        known = ", ".join(sorted(hosts)[:5])
+        raise UsageError(f"no datagram comes from or goes to {host}; hosts of this traffic are {known}")
+    return host
+
+
+def fragment_times(observation: Observation, parts: int, not_before_ns: int, rng: RandomSource) -> list[int]:
+    """When each part passes. An earlier pass of the same datagram is over first, or readers would mix them up."""
+    gaps = [rng.between(*FRAGMENT_GAP_NS) for _ in range(parts - 1)]
+    start_ns = observation.time_ns - sum(gaps) if observation.arriving else observation.time_ns
+    return list(accumulate(gaps, initial=max(start_ns, not_before_ns)))
+
 
 _WITHOUT_ARP = (LinkType.RAW, LinkType.NULL)
 
@@ -29,16 +124,16 @@ _WITHOUT_ARP = (LinkType.RAW, LinkType.NULL)
 class CapturedFrame:
     """As the file has it: cut to the snaplen, the time rounded down to the file's resolution.
 
-    crossing   the number of the datagram it is (a part) of; None for noise
-    sighting   counts the times that the datagram passed the capture, from 0
+    transit   the number of the datagram it is (a part) of; None for noise
+    observation   counts the times that the datagram passed the capture, from 0
     fragment   counts the parts of the datagram, from 0
     """
 
     time_ns: int
     data: bytes
     original_length: int
-    crossing: int | None
-    sighting: int = 0
+    transit: int | None
+    observation: int = 0
     fragment: int = 0
 
 
@@ -46,9 +141,9 @@ class CapturedFrame:
 class Capture:
     """
     frames    in file order; a frame's number is its index + 1
-    copies    frame of a later sighting -> frame of the first one of the same pass: what the capture doubled, at point
-              ``any``. Of fragmented datagrams the frames that complete them
-    dropped   the numbers of the crossings of which the capture lost frames by ``drop``, ``skip_ns`` or ``stop_ns``
+    copies    frame of a later observation -> frame of the first one of the same pass: duplicates that a capture at
+              point ``any`` makes. For fragmented datagrams, the frames that complete them
+    dropped   the numbers of the transits of which the capture lost frames by ``drop``, ``skip_ns`` or ``stop_ns``
     """
 
     options: CaptureOptions
@@ -58,32 +153,32 @@ class Capture:
     _completed: dict[int, int] = field(default_factory=dict, repr=False)
     _frames_of: dict[int, list[int]] = field(default_factory=dict, repr=False)
 
-    def frame_of(self, crossing: int) -> int | None:
+    def frame_of(self, transit: int) -> int | None:
         """The frame by which readers know a datagram: the first that completes it. None: not all of it is there."""
-        return self._completed.get(crossing)
+        return self._completed.get(transit)
 
     @property
     def noise(self) -> int:
         """How many frames are none of the traffic's."""
-        return sum(frame.crossing is None for frame in self.frames)
+        return sum(frame.transit is None for frame in self.frames)
 
-    def frames_of(self, crossing: int) -> list[int]:
-        """All frames of all sightings of a datagram."""
-        return list(self._frames_of.get(crossing, ()))
+    def frames_of(self, transit: int) -> list[int]:
+        """All frames of all observations of a datagram."""
+        return list(self._frames_of.get(transit, ()))
 
 
 def take(
-    crossings: Sequence[Crossing], options: CaptureOptions, chance: Chance, dialects: Mapping[str, Dialect]
+    transits: Sequence[Transit], options: CaptureOptions, rng: RandomSource, dialects: Mapping[str, Dialect]
 ) -> Capture:
-    """The capture of these crossings, which come in the order of their sending."""
-    view = View(crossings, options)
-    packets = _packets(crossings, view, PacketMaker(dialects, options.mtu))
+    """The capture of these transits, which come in the order of their sending."""
+    view = View(transits, options)
+    packets = _packets(transits, view, PacketMaker(dialects, options.mtu))
     frames: list[CapturedFrame] = []
-    for crossing in crossings:
-        if crossing.number in packets:
-            frames += _frames(crossing, packets[crossing.number], view, options, chance)
-    kept, dropped = _lose(sorted(frames, key=_time), options, chance)
-    noise = _noise(_sent(kept, crossings, packets), round(options.noise * len(kept)), view, options, chance)
+    for transit in transits:
+        if transit.number in packets:
+            frames += _frames(transit, packets[transit.number], view, options, rng)
+    kept, dropped = _lose(sorted(frames, key=_time), options, rng)
+    noise = _noise(_sent(kept, transits, packets), round(options.noise * len(kept)), view, options, rng)
     in_order = sorted(kept + noise, key=_time)
     capture = Capture(options, [_as_filed(frame, options) for frame in in_order], dropped=dropped)
     _index(capture, packets, view.group_size)
@@ -115,52 +210,54 @@ def _time(frame: CapturedFrame) -> int:
     return frame.time_ns
 
 
-def _packets(crossings: Sequence[Crossing], view: View, maker: PacketMaker) -> dict[int, IpPacket]:
+def _packets(transits: Sequence[Transit], view: View, maker: PacketMaker) -> dict[int, IpPacket]:
     """Of what passes here, by number: each is built once, however often it is seen."""
-    ids = ip_ids(crossings)
-    return {one.number: maker.packet(one, ids[one.number]) for one in crossings if view.sees(one)}
+    ids = ip_ids(transits)
+    return {one.number: maker.packet(one, ids[one.number]) for one in transits if view.sees(one)}
 
 
 def _frames(
-    crossing: Crossing, packet: IpPacket, view: View, options: CaptureOptions, chance: Chance
+    transit: Transit, packet: IpPacket, view: View, options: CaptureOptions, rng: RandomSource
 ) -> Iterator[CapturedFrame]:
     over_ns = 0
-    for count, sighting in enumerate(view.sightings(crossing, chance)):
-        place = (sighting.packet_type, sighting.interface)
-        header = link_header(options, packet.ethertype, crossing.src[0], crossing.dst[0], place)
-        times = fragment_times(sighting, len(packet.parts), over_ns, chance)
+    for count, observation in enumerate(view.observations(transit, rng)):
+        place = (observation.packet_type, observation.interface)
+        header = link_header(options, packet.ethertype, transit.src[0], transit.dst[0], place)
+        times = fragment_times(observation, len(packet.parts), over_ns, rng)
         for part, (time_ns, data) in enumerate(zip(times, packet.parts, strict=True)):
-            yield CapturedFrame(time_ns, header + data, len(header) + len(data), crossing.number, count, part)
+            yield CapturedFrame(time_ns, header + data, len(header) + len(data), transit.number, count, part)
         over_ns = times[-1]
 
 
 def _lose(
-    frames: list[CapturedFrame], options: CaptureOptions, chance: Chance
+    frames: list[CapturedFrame], options: CaptureOptions, rng: RandomSource
 ) -> tuple[list[CapturedFrame], list[int]]:
-    """What is left of the frames, which are in order, and the crossings that lost some."""
+    """What is left of the frames, which are in order, and the transits that lost some."""
     kept: list[CapturedFrame] = []
     hit: set[int] = set()
     for frame in frames:
         since_ns = frame.time_ns - frames[0].time_ns
         running = since_ns >= options.skip_ns and (options.stop_ns is None or since_ns < options.stop_ns)
-        if running and not chance.happens(options.drop):
+        if running and not rng.happens(options.drop):
             kept.append(frame)
-        elif frame.crossing is not None:
-            hit.add(frame.crossing)
+        elif frame.transit is not None:
+            hit.add(frame.transit)
     return kept, sorted(hit)
 
 
-def _sent(frames: list[CapturedFrame], crossings: Sequence[Crossing], packets: Mapping[int, IpPacket]) -> list[Sent]:
+def _sent(frames: list[CapturedFrame], transits: Sequence[Transit], packets: Mapping[int, IpPacket]) -> list[Sent]:
     """The datagrams of which the capture holds something, with the time of their last frame."""
-    last = {frame.crossing: frame.time_ns for frame in frames}
-    return [Sent(one, packets[one.number], last[one.number]) for one in crossings if one.number in last]
+    last = {frame.transit: frame.time_ns for frame in frames}
+    return [Sent(one, packets[one.number], last[one.number]) for one in transits if one.number in last]
 
 
-def _noise(traffic: list[Sent], count: int, view: View, options: CaptureOptions, chance: Chance) -> list[CapturedFrame]:
+def _noise(
+    traffic: list[Sent], count: int, view: View, options: CaptureOptions, rng: RandomSource
+) -> list[CapturedFrame]:
     if not traffic or not count:
         return []
     frames = []
-    for one in Noise(traffic, view.host, options.link_type not in _WITHOUT_ARP, chance).frames(count):
+    for one in Noise(traffic, view.host, options.link_type not in _WITHOUT_ARP, rng).frames(count):
         header = link_header(options, one.ethertype, one.src, one.dst, view.place_of_noise(one.src, one.dst))
         frames.append(CapturedFrame(one.time_ns, header + one.packet, len(header) + len(one.packet), None))
     return frames
@@ -172,25 +269,25 @@ def _as_filed(frame: CapturedFrame, options: CaptureOptions) -> CapturedFrame:
 
 
 def _index(capture: Capture, packets: Mapping[int, IpPacket], group_size: int) -> None:
-    """Find the frames that complete datagrams, as readers do: parts of any sighting, until all are there."""
+    """Find the frames that complete datagrams, as readers do: parts of any observation, until all are there."""
     waiting: dict[int, set[int]] = {}
     leaders: dict[tuple[int, int], int] = {}
     for number, frame in enumerate(capture.frames, 1):
-        crossing = frame.crossing
-        if crossing is None:
+        transit = frame.transit
+        if transit is None:
             continue
-        capture._frames_of.setdefault(crossing, []).append(number)
-        parts, cut = len(packets[crossing].parts), len(frame.data) < frame.original_length
+        capture._frames_of.setdefault(transit, []).append(number)
+        parts, cut = len(packets[transit].parts), len(frame.data) < frame.original_length
         if parts > 1:
             if cut:
                 continue
-            there = waiting.setdefault(crossing, set())
+            there = waiting.setdefault(transit, set())
             there.add(frame.fragment)
             if len(there) < parts:
                 continue
-            del waiting[crossing]
+            del waiting[transit]
         if not cut:
-            capture._completed.setdefault(crossing, number)
-        leader = leaders.setdefault((crossing, frame.sighting // group_size), number)
+            capture._completed.setdefault(transit, number)
+        leader = leaders.setdefault((transit, frame.observation // group_size), number)
         if leader != number:
             capture.copies[number] = leader

@@ -37,8 +37,8 @@ from generators.capture.packets import (
     ip_header,
     mac_of,
 )
-from generators.simulation.random_source import Chance
-from generators.simulation.transit import Crossing
+from generators.simulation.network import Transit
+from generators.simulation.random_source import RandomSource
 
 _ICMP, _ICMPV6 = 1, 58
 _DNS_PORT, _NTP_PORT, _MDNS_PORT = 53, 123, 5353
@@ -58,7 +58,7 @@ _ALONE = 255  # the TTL of what must not come from another network
 class Sent:
     """A datagram of the traffic that the capture holds, and when it had passed."""
 
-    crossing: Crossing
+    transit: Transit
     packet: IpPacket
     time_ns: int
 
@@ -92,11 +92,11 @@ class _Occasion:
 class Noise:
     """``host`` is where the capture is taken, or "" where it sees everybody. ARP needs a link layer that names it."""
 
-    def __init__(self, traffic: Sequence[Sent], host: str, with_arp: bool, chance: Chance) -> None:
-        self._traffic, self._host, self._with_arp, self._chance = traffic, host, with_arp, chance
+    def __init__(self, traffic: Sequence[Sent], host: str, with_arp: bool, rng: RandomSource) -> None:
+        self._traffic, self._host, self._with_arp, self._rng = traffic, host, with_arp, rng
         self._begin_ns = min(sent.time_ns for sent in traffic)
         self._end_ns = max(sent.time_ns for sent in traffic)
-        ends = [end for sent in traffic for end in (sent.crossing.src, sent.crossing.dst)]
+        ends = [end for sent in traffic for end in (sent.transit.src, sent.transit.dst)]
         self._hosts = {canonical(address) for address, _ in ends}
         self._ports = {port for _, port in ends}
 
@@ -104,18 +104,18 @@ class Noise:
         """So many frames, spread over the time of the traffic; all kinds take turns."""
         kinds = (self._dns, self._resolution, self._unreachable, self._ntp, self._mdns)
         made: list[NoiseFrame] = []
-        turn = self._chance.between(0, len(kinds))
+        activation = self._rng.between(0, len(kinds))
         while len(made) < count:
-            made += kinds[turn % len(kinds)](self._occasion())
-            turn += 1
+            made += kinds[activation % len(kinds)](self._occasion())
+            activation += 1
         return made[:count]
 
     def _occasion(self) -> _Occasion:
-        sent = self._chance.pick(self._traffic)
-        here, there = canonical(sent.crossing.src[0]), canonical(sent.crossing.dst[0])
-        if there == self._host or (not self._host and self._chance.happens(0.5)):
+        sent = self._rng.pick(self._traffic)
+        here, there = canonical(sent.transit.src[0]), canonical(sent.transit.dst[0])
+        if there == self._host or (not self._host and self._rng.happens(0.5)):
             here, there = there, here
-        time_ns = self._chance.between(self._begin_ns, self._end_ns + 1)
+        time_ns = self._rng.between(self._begin_ns, self._end_ns + 1)
         return _Occasion(sent, time_ns, here, there, self._server(here))
 
     def _server(self, address: str) -> str:
@@ -128,13 +128,13 @@ class Noise:
         return address  # a full network: it serves itself
 
     def _later(self, time_ns: int, after: tuple[int, int]) -> int:
-        return min(time_ns + self._chance.between(*after), self._end_ns)
+        return min(time_ns + self._rng.between(*after), self._end_ns)
 
     # -- over UDP ------------------------------------------------------------------------------------------
 
     def _dns(self, now: _Occasion) -> list[NoiseFrame]:
-        record, ident, port = _ADDRESS_RECORD[now.ethertype], self._chance.between(0, 1 << 16), self._ephemeral()
-        name = self._chance.pick(_NAMES)
+        record, ident, port = _ADDRESS_RECORD[now.ethertype], self._rng.between(0, 1 << 16), self._ephemeral()
+        name = self._rng.pick(_NAMES)
         question = DNSQR(qname=name, qtype=record, unicastresponse=0, qclass=_INTERNET)
         found = DNSRR(
             rrname=name, type=record, cacheflush=0, rclass=_INTERNET, ttl=300, rdlen=None, rdata=now.server
@@ -169,7 +169,7 @@ class Noise:
 
     def _ephemeral(self) -> int:
         """A port of no datagram of the traffic: a reader may go by ports."""
-        port = self._chance.between(*_EPHEMERAL)
+        port = self._rng.between(*_EPHEMERAL)
         while port in self._ports:
             port = port + 1 if port < 0xFFFF else _EPHEMERAL[0]
         return port
@@ -178,7 +178,7 @@ class Noise:
 
     def _unreachable(self, now: _Occasion) -> list[NoiseFrame]:
         """The receiver of a datagram says that nobody listens on its port; it quotes the datagram."""
-        src, dst = now.sent.crossing.dst[0], now.sent.crossing.src[0]
+        src, dst = now.sent.transit.dst[0], now.sent.transit.src[0]
         quote = Raw(now.sent.packet.whole[: _QUOTED[now.ethertype]])
         time_ns = self._later(now.sent.time_ns, _ERROR_NS)
         if now.ethertype == ETHERTYPE_IPV4:
@@ -213,7 +213,7 @@ class Noise:
         ]
 
     def _ip(self, time_ns: int, src: str, dst: str, protocol: int, content: Any, ttl: int = TTL) -> NoiseFrame:
-        ip_id = self._chance.between(1, 1 << 16)
+        ip_id = self._rng.between(1, 1 << 16)
         packet = bytes(ip_header(src, dst, protocol, ip_id, ttl) / content)
         return NoiseFrame(time_ns, ethertype_of(src), src, dst, packet)
 

@@ -19,7 +19,7 @@ from scapy.layers.l2 import CookedLinux, CookedLinuxV2, Dot1Q, Ether
 from scapy.packet import Raw
 
 from generators.capture.options import MIN_MTU_IPV6, CaptureOptions, LinkType
-from generators.simulation.transit import Crossing
+from generators.simulation.network import Transit
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 from pcap_tools.layers import DialectLayers
@@ -45,20 +45,20 @@ class IpPacket:
 
 
 class PacketMaker:
-    """Makes the IP packets of crossings; a dialect's layers are made when it is met first."""
+    """Makes the IP packets of transits; a dialect's layers are made when it is met first."""
 
     def __init__(self, dialects: Mapping[str, Dialect], mtu: int) -> None:
         self._dialects, self._mtu = dialects, mtu
         self._layers: dict[str, DialectLayers] = {}
 
-    def packet(self, crossing: Crossing, ip_id: int) -> IpPacket:
-        """The packet of a crossing; ``ip_id`` is used where the packet has room for one."""
-        (src, sport), (dst, dport) = crossing.src, crossing.dst
-        self._check(crossing)
+    def packet(self, transit: Transit, ip_id: int) -> IpPacket:
+        """The packet of a transit; ``ip_id`` is used where the packet has room for one."""
+        (src, sport), (dst, dport) = transit.src, transit.dst
+        self._check(transit)
         packet = ip_header(src, dst, UDP_PROTOCOL, ip_id)
         udp = UDP(sport=sport, dport=dport, len=None, chksum=None)
         packet.explicit = udp.explicit = 1
-        udp.add_payload(self._content(crossing))  # "/" would copy both sides
+        udp.add_payload(self._content(transit))  # "/" would copy both sides
         packet.add_payload(udp)
         whole = bytes(packet)
         if len(whole) <= self._mtu:
@@ -79,18 +79,18 @@ class PacketMaker:
         parts = fragment6(header / extension / udp, self._mtu)  # type: ignore[no-untyped-call]
         return [bytes(part) for part in parts]
 
-    def _check(self, crossing: Crossing) -> None:
-        (src, sport), (dst, dport) = crossing.src, crossing.dst
+    def _check(self, transit: Transit) -> None:
+        (src, sport), (dst, dport) = transit.src, transit.dst
         if ethertype_of(src) != ethertype_of(dst):
             raise UsageError(f"no datagram goes from {src} to {dst}: one is IPv4, the other IPv6")
         for port in (sport, dport):
             if not 0 <= port <= 0xFFFF:
                 raise UsageError(f"a UDP port is 0 to 65535, not {port}")
-        if len(crossing.datagram) > MAX_DATAGRAM:
-            raise UsageError(f"a UDP datagram has at most {MAX_DATAGRAM} bytes, not {len(crossing.datagram)}")
+        if len(transit.datagram) > MAX_DATAGRAM:
+            raise UsageError(f"a UDP datagram has at most {MAX_DATAGRAM} bytes, not {len(transit.datagram)}")
 
-    def _content(self, crossing: Crossing) -> Any:
-        name, datagram = crossing.dialect, crossing.datagram
+    def _content(self, transit: Transit) -> Any:
+        name, datagram = transit.dialect, transit.datagram
         if not name or not datagram:
             return Raw(datagram)
         if name not in self._layers:
@@ -110,17 +110,17 @@ def ip_header(src: str, dst: str, protocol: int, ip_id: int, ttl: int = TTL) -> 
     return IPv6(version=6, tc=0, fl=0, plen=None, nh=protocol, hlim=ttl, src=src, dst=dst)
 
 
-def ip_ids(crossings: Iterable[Crossing]) -> dict[int, int]:
-    """The IP id of each crossing, by its number: rising for each sender, from a start of its own, never 0.
+def ip_ids(transits: Iterable[Transit]) -> dict[int, int]:
+    """The IP id of each transit, by its number: rising for each sender, from a start of its own, never 0.
 
     They depend on the traffic only, so captures of one run taken at several points agree.
     """
     last: dict[str, int] = {}
     ids: dict[int, int] = {}
-    for crossing in crossings:
-        host = crossing.src[0]
+    for transit in transits:
+        host = transit.src[0]
         before = last[host] if host in last else _digest(host, 2)
-        last[host] = ids[crossing.number] = before % 0xFFFF + 1
+        last[host] = ids[transit.number] = before % 0xFFFF + 1
     return ids
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 
-from generators.faults.applicability import REQUESTS, all_of, has_no_sessions, meaning_of
+from generators.faults.applicability import REQUESTS, all_of, broker_acknowledges, has_no_sessions, meaning_of
 from generators.faults.occasions import acknowledged_request, filled, rebuilt
-from generators.simulation.activation import Duty, Edit, Label, Sent, Turn
+from generators.simulation.activation import Activation, Edit, Label, Purpose, Sent
 from generators.simulation.fault import Find, Fits, Place, fault
 from pcap_tools.codec import Codec
 from pcap_tools.codec.message import Message, WireError
@@ -94,28 +94,34 @@ def damaged(codec: Codec, datagram: bytes, error: WireError) -> bytes | None:
 
 
 def _finds(error: WireError, rule: str) -> Find:
-    def find(turn: Turn) -> Edit | None:
-        valid = [out for out in turn.of(Duty.REQUEST) if out.resend_of is None] if turn.node is not None else []
-        possible: dict[object, bool] = turn.memory.setdefault("possible", {})  # by trying is slow: once a kind will do
+    def find(activation: Activation) -> Edit | None:
+        valid = (
+            [out for out in activation.of(Purpose.REQUEST) if out.resend_of is None]
+            if activation.node is not None
+            else []
+        )
+        possible: dict[object, bool] = activation.memory.setdefault(
+            "possible", {}
+        )  # by trying is slow: once a kind will do
         for out in valid:
             kind = out.message.message, out.message.form
             if kind not in possible:
-                possible[kind] = damaged(turn.codec, out.datagram, error) is not None
+                possible[kind] = damaged(activation.codec, out.datagram, error) is not None
             if possible[kind]:
-                return partial(_damage, turn, rule, out.datagram, error)
+                return partial(_damage, activation, rule, out.datagram, error)
         return None
 
     return find
 
 
-def _damage(turn: Turn, rule: str, datagram: bytes, error: WireError) -> list[Label]:
-    made = damaged(turn.codec, datagram, error)
-    return [] if made is None else _send(turn, rule, made)
+def _damage(activation: Activation, rule: str, datagram: bytes, error: WireError) -> list[Label]:
+    made = damaged(activation.codec, datagram, error)
+    return [] if made is None else _send(activation, rule, made)
 
 
-def _send(turn: Turn, rule: str, datagram: bytes) -> list[Label]:
-    stray = turn.stray(datagram, turn.site.broker)
-    turn.outs.append(stray)
+def _send(activation: Activation, rule: str, datagram: bytes) -> list[Label]:
+    stray = activation.stray(datagram, activation.site.broker)
+    activation.outgoing.append(stray)
     return [Label(rule, [stray], f"this datagram is damaged: {stray.message.error}")]
 
 
@@ -189,22 +195,65 @@ def _wild(codec: Codec, message: Message) -> bytes | None:
     "a client publishes to a wildcard",
     fits=all_of(_has_wildcards, has_no_sessions),
 )
-def wildcard_published(turn: Turn) -> Edit | None:
-    publish = _publish_done(turn)
-    made = _wild(turn.codec, publish.message) if publish is not None else None
-    if publish is None or made is None or made == publish.crossing.datagram:
+def wildcard_published(activation: Activation) -> Edit | None:
+    publish = _publish_done(activation)
+    made = _wild(activation.codec, publish.message) if publish is not None else None
+    if publish is None or made is None or made == publish.transit.datagram:
         return None
 
     def edit() -> list[Label]:
-        wild = turn.stray(made, turn.site.broker)
-        wild.duty = Duty.REQUEST
-        turn.outs.append(wild)
+        wild = activation.stray(made, activation.site.broker)
+        wild.purpose = Purpose.REQUEST
+        activation.outgoing.append(wild)
         return [Label("W-WILDCARD-TOPIC", [wild], "there is a wildcard in the topic of a publish", wild.message.topic)]
 
     return edit
 
 
-def _publish_done(turn: Turn) -> Sent | None:
+def _publish_done(activation: Activation) -> Sent | None:
     """A client's publish that is over and done with; only then does the ACK of another one mislead nobody."""
-    request = acknowledged_request(turn)
+    request = acknowledged_request(activation)
     return request if request is not None and request.message.meaning == "publish" else None
+
+
+WORD = b"20"
+
+
+def _brokers_own(codec: Codec, form: str | None = None) -> bytes | None:
+    """A message that is the broker's alone; rather one that clients would believe than an ACK."""
+    dialect = codec.dialect
+    names = [name for name, variants in dialect.spec.messages.items() if variants[0].sender == "broker"]
+    for name in sorted(names, key=lambda name: meaning_of(dialect, name) == "ack"):
+        try:
+            layout = dialect.forms[0].layouts_of(name)[0]
+            return codec.build(codec.message(name, filled(layout, WORD), form=form))
+        except UsageError:
+            continue
+    return None
+
+
+def _has_brokers_own(dialect: Dialect) -> str | None:
+    return None if _brokers_own(Codec(dialect)) is not None else f"no message of {dialect.name} is the broker's alone"
+
+
+@fault(
+    "wrong-speaker",
+    "P-SPEAKER",
+    Place.CLIENT,
+    "a client sends a message that only the broker sends",
+    fits=all_of(broker_acknowledges, _has_brokers_own),
+)
+def wrong_speaker(activation: Activation) -> Edit | None:
+    request = acknowledged_request(activation)
+    made = _brokers_own(activation.codec, request.message.form) if request is not None else None
+    if made is None:
+        return None
+
+    def edit() -> list[Label]:
+        stray = activation.stray(made, activation.site.broker)
+        if stray.message.meaning != "ack":
+            stray.purpose = Purpose.REQUEST  # the broker may well acknowledge it
+        activation.outgoing.append(stray)
+        return [Label("P-SPEAKER", [stray], f"{stray.message.message} is for the broker to say")]
+
+    return edit

@@ -1,4 +1,4 @@
-"""The scenarios: each a function from a ``Setting`` (dialect, sizes, chance) to a ``Script`` (who does what when).
+"""The scenarios: each a function from a ``ScenarioOptions`` (dialect, sizes, rng) to a ``Script`` (who does what when).
 
 To add one: write the function in a file here and enter it in ``SCENARIOS`` with a sentence.
 """
@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from generators.scenarios.building import building, lossy
+from generators.scenarios.building import building, fragmented, lossy, mixed
 from generators.scenarios.churn import churn
-from generators.scenarios.fragmented import fragmented
 from generators.scenarios.hostile import hostile
-from generators.scenarios.mixed import mixed
 from generators.scenarios.reports import (
     report_colon,
     report_portdigits,
@@ -20,7 +18,7 @@ from generators.scenarios.reports import (
     report_topicnumber,
 )
 from generators.scenarios.retained import retained
-from generators.scenarios.script import Scenario, Script, Setting
+from generators.scenarios.script import Scenario, ScenarioOptions, Script
 from pcap_tools.dialect import builtin_names
 
 _report = partial(Scenario, only_once="its hosts are those of the report, and each repeat needs others")
@@ -49,4 +47,4 @@ SCENARIOS: dict[str, Scenario] = {
     "report-rolebyte": _report(report_rolebyte, "report 004: sensor, dashboard, actuator, frame by frame", "rolebyte"),
 }
 
-__all__ = ["SCENARIOS", "Scenario", "Script", "Setting"]
+__all__ = ["SCENARIOS", "Scenario", "ScenarioOptions", "Script"]

@@ -7,7 +7,7 @@ All of it fits within the broker's limits, so that every valid message has its r
 from __future__ import annotations
 
 from generators.scenarios.building import STEP_S, create_topics, populate, vocabulary, wanted
-from generators.scenarios.script import PUBLISHERS, SUBSCRIBERS, Script, Setting, role
+from generators.scenarios.script import PUBLISHERS, SUBSCRIBERS, ScenarioOptions, Script, role
 from generators.simulation.fault import CATALOGUE
 from generators.simulation.site import Site, Verb
 from generators.simulation.vocabulary import Vocabulary
@@ -62,8 +62,8 @@ START_S = 0.5
 _LONG = tuple(b"A" * size for size in VERY_LONG)
 
 
-def hostile(setting: Setting) -> Script:
-    site = populate(setting, setting.site())
+def hostile(options: ScenarioOptions) -> Script:
+    site = populate(options, options.site())
     site.settled_ns = None
     _attack(site)
     return Script([site], faults=dict.fromkeys(_fitting(site.dialect), RATE))

@@ -7,18 +7,18 @@ none. ``report-rolebyte`` gives the frames that its report prints, each seen twi
 from __future__ import annotations
 
 from generators.capture.options import CaptureOptions, LinkType, Point
-from generators.scenarios.script import Script, Setting
+from generators.scenarios.script import ScenarioOptions, Script
 from generators.simulation.site import Site, Verb
 from pcap_tools.errors import UsageError
 from reference_broker.client.applications import Actuator, Dashboard, Window
 
 NET, NET_IPV6 = "172.20.0.0", "fd00:172:20::"
 # Java in containers, as the one capture printed shows it: half a millisecond to an answer, a whole one to the next.
-THINKING_NS, GAP_NS = 300_000, 900_000
+PROCESSING_NS, GAP_NS = 300_000, 900_000
 
 
-def report_colon(setting: Setting) -> Script:
-    site = _site(setting)
+def report_colon(options: ScenarioOptions) -> Script:
+    site = _site(options)
     first, second = site.node("publisher1", "client", host=20), site.node("publisher2", "client", host=30)
     subscriber = site.node("subscriber", "client", host=40)
     site.at(0, subscriber, Verb.SUBSCRIBE, b"temperature")
@@ -30,8 +30,8 @@ def report_colon(setting: Setting) -> Script:
     return Script([site])
 
 
-def report_topicbyte(setting: Setting) -> Script:
-    site = _site(setting, "java")
+def report_topicbyte(options: ScenarioOptions) -> Script:
+    site = _site(options, "java")
     window = site.node("subscriber", "subscriber", Window(), host=20)
     client = site.node("client", "client", host=30)
     site.at(0, window, Verb.SUBSCRIBE, b"temperature")
@@ -41,8 +41,8 @@ def report_topicbyte(setting: Setting) -> Script:
     return Script([site])
 
 
-def report_portdigits(setting: Setting) -> Script:
-    site = _site(setting, "java")
+def report_portdigits(options: ScenarioOptions) -> Script:
+    site = _site(options, "java")
     laptop = site.node("laptop", "subscriber", host=20, port=12346)
     mobile = site.node("mobile", "subscriber", host=30, port=12349)
     thermometer, anemometer, hygrometer = (
@@ -58,8 +58,8 @@ def report_portdigits(setting: Setting) -> Script:
     return Script([site])
 
 
-def report_topicnumber(setting: Setting) -> Script:
-    site = _site(setting)
+def report_topicnumber(options: ScenarioOptions) -> Script:
+    site = _site(options)
     publisher, subscriber = site.node("publisher", "publisher", host=20), site.node("subscriber", "subscriber", host=30)
     site.at(0, subscriber, Verb.SUBSCRIBE, b"weather")
     site.at(5.9, subscriber, Verb.UNSUBSCRIBE, b"weather")
@@ -70,8 +70,8 @@ def report_topicnumber(setting: Setting) -> Script:
     return Script([site])
 
 
-def report_rolebyte(setting: Setting) -> Script:
-    site = _site(setting, broker_host=2)
+def report_rolebyte(options: ScenarioOptions) -> Script:
+    site = _site(options, broker_host=2)
     room = b"temperature/room1"
     dashboard = site.node("dashboard", "dashboard", Dashboard(room), host=3, port=50002)
     sensor = site.node("sensor", "sensor", host=4, port=50003)
@@ -82,12 +82,12 @@ def report_rolebyte(setting: Setting) -> Script:
     return Script([site], capture=CaptureOptions(point=Point.ANY, link=LinkType.COOKED1, copies=2))
 
 
-def _site(setting: Setting, form: str | None = None, broker_host: int = 10) -> Site:
-    if setting.form not in (None, form):
-        raise UsageError(f"this run of {setting.dialect.name} is as the report has it; leave the form out")
-    site = setting.site()
+def _site(options: ScenarioOptions, form: str | None = None, broker_host: int = 10) -> Site:
+    if options.form not in (None, form):
+        raise UsageError(f"this run of {options.dialect.name} is as the report has it; leave the form out")
+    site = options.site()
     site.form, site.broker_host = form, broker_host
-    site.thinking_ns, site.gap_ns = THINKING_NS, GAP_NS
-    if setting.broker_at is None:
-        site.net = NET_IPV6 if setting.ipv6 else NET
+    site.processing_ns, site.gap_ns = PROCESSING_NS, GAP_NS
+    if options.broker_at is None:
+        site.net = NET_IPV6 if options.ipv6 else NET
     return site

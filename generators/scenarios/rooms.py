@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generators.scenarios.script import Setting
+from generators.scenarios.script import ScenarioOptions
 from generators.simulation.site import Site, Verb
 from reference_broker.client.applications import INSTRUCTIONS, Actuator, Dashboard
 from reference_broker.messages.sending import SECOND
@@ -13,31 +13,31 @@ LONG_ROOM_BYTES = 76
 
 
 def rooms_with_loops(
-    setting: Setting, site: Site, step_s: float, long_names: bool = False, first_reading_s: float | None = None
+    options: ScenarioOptions, site: Site, step_s: float, long_names: bool = False, first_reading_s: float | None = None
 ) -> Site:
     """``step_s`` lies between two subscriptions. Sensors begin when all of them stand, or at ``first_reading_s``."""
-    rooms = [_room(number, long_names) for number in range(1, setting.sensors + 1)]
-    after_all = _subscribe(setting, site, rooms, step_s)
+    rooms = [_room(number, long_names) for number in range(1, options.sensors + 1)]
+    after_all = _subscribe(options, site, rooms, step_s)
     if first_reading_s is None:
         site.settled_ns = int((after_all + 0.5) * SECOND)
         first_reading_s = after_all + 1.0
     for number, room in enumerate(rooms, 1):
         sensor = site.node(f"sensor{number}", "sensor")
-        for turn in range(setting.rounds):
-            time = first_reading_s + turn * setting.period_s + number * setting.period_s / (len(rooms) + 1)
-            site.at(time, sensor, Verb.PUBLISH, room, b"%d" % setting.chance.between(15, 40))
+        for round_number in range(options.rounds):
+            time = first_reading_s + round_number * options.period_s + number * options.period_s / (len(rooms) + 1)
+            site.at(time, sensor, Verb.PUBLISH, room, b"%d" % options.rng.between(15, 40))
     return site
 
 
-def _subscribe(setting: Setting, site: Site, rooms: list[bytes], step_s: float) -> float:
+def _subscribe(options: ScenarioOptions, site: Site, rooms: list[bytes], step_s: float) -> float:
     at = 0.0
-    for number in range(setting.dashboards):
+    for number in range(options.dashboards):
         # one dashboard a room instructs its actuator; more of them only watch, or each reading had two answers
         room = rooms[number % len(rooms)]
         application = Dashboard(room) if number < len(rooms) else None
         site.at(at, site.node(f"dashboard{number + 1}", "dashboard", application), Verb.SUBSCRIBE, room)
         at += step_s
-    for number in range(setting.actuators):
+    for number in range(options.actuators):
         # and one actuator a room carries instructions out, or each had two reports
         room = rooms[number % len(rooms)]
         application_of = Actuator(room) if number < len(rooms) else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from generators.capture.options import CaptureOptions
 from generators.simulation.network import NetworkOptions
-from generators.simulation.random_source import Chance
+from generators.simulation.random_source import RandomSource
 from generators.simulation.site import Site
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
@@ -23,12 +23,12 @@ TILE = {"sensors": 24, "dashboards": 4, "actuators": 2, "rounds": 30}
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ScenarioOptions:
     """``dialects`` has one, or for ``mixed`` all that take part. Sizes are numbers of nodes; ``rounds`` is how often
     each publisher publishes, about ``period_s`` apart. ``repeated``: the run will be repeated for a large capture."""
 
     dialects: tuple[Dialect, ...]
-    chance: Chance
+    rng: RandomSource
     form: str | None = None
     sensors: int = 8
     dashboards: int = 4
@@ -83,7 +83,7 @@ class Scenario:
     """``dialect`` is the one that a report's run is about; None: any. ``by_default`` are those that take part if
     nobody names any. ``tile`` has the sizes of a run that is to be repeated; ``only_once`` says why it cannot be."""
 
-    stage: Callable[[Setting], Script]
+    build: Callable[[ScenarioOptions], Script]
     about: str
     dialect: str | None = None
     by_default: tuple[str, ...] = ()

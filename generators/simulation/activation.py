@@ -1,7 +1,8 @@
-"""A turn: something came, or was due, and one party answers. Faults step in here.
+"""An activation: one party handles an input (a datagram, a timer, an action of the scenario). Faults are injected here.
 
-The broker's and the clients' cores are right. What they want to say is a list of ``Out``; a fault may take out, add,
-delay or alter some of it, and says so with a ``Label``. So the truth is told by whoever did it, never by a checker.
+The cores of the broker and of the clients behave correctly. Their output is a list of ``Outgoing``. A fault removes,
+adds, delays or alters some of it and records a ``Label``, so the ground truth comes from the fault itself and never
+from a checker.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from generators.simulation.random_source import Chance
+from generators.simulation.network import Transit
+from generators.simulation.random_source import RandomSource
 from generators.simulation.site import Node, Site
-from generators.simulation.transit import Crossing
 from pcap_tools.codec import Codec
 from pcap_tools.codec.message import Message
 from reference_broker import Endpoint
 from reference_broker.client.applications import Publish
 
 
-class Duty(StrEnum):
+class Purpose(StrEnum):
     """Why a datagram is sent."""
 
     REQUEST = "request"  # a client's own wish: publish, subscribe, connect
@@ -30,11 +31,11 @@ class Duty(StrEnum):
     RETAINED = "retained"
     STATUS = "status"
     OTHER = "other"
-    STRAY = "stray"  # nobody's duty: a fault's work
+    STRAY = "stray"  # nobody's purpose: a fault's work
 
 
 @dataclass(slots=True, eq=False)
-class Out:
+class Outgoing:
     """A datagram about to leave; ``sent`` is set when it has left.
 
     ``publish`` is what a forward or retained message passes on, ``resend_of`` the first send of a request that is
@@ -43,13 +44,13 @@ class Out:
 
     datagram: bytes
     to: Endpoint
-    duty: Duty
+    purpose: Purpose
     message: Message
     ephemeral: bool = False
     delay_ns: int = 0
     publish: Sent | None = None
     resend_of: Sent | None = None
-    repeats: Out | None = None
+    repeats: Outgoing | None = None
     sent: Sent | None = None
 
 
@@ -59,8 +60,8 @@ class Sent:
 
     site: Site
     node: Node | None
-    out: Out
-    crossing: Crossing
+    out: Outgoing
+    transit: Transit
     cause: Sent | None
 
     @property
@@ -68,8 +69,8 @@ class Sent:
         return self.out.message
 
     @property
-    def duty(self) -> Duty:
-        return self.out.duty
+    def purpose(self) -> Purpose:
+        return self.out.purpose
 
     @property
     def first(self) -> Sent:
@@ -82,7 +83,7 @@ class Label:
     """A fault that was done. ``shown_by`` are the datagrams that show it, once they are found in the capture."""
 
     rule: str
-    shown_by: list[Out | Sent]
+    shown_by: list[Outgoing | Sent]
     text: str
     topic: bytes | None = None
     fault: str = ""  # written by whoever runs the fault
@@ -101,20 +102,24 @@ class History:
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
-    """One party's turn: the broker's where ``node`` is None. ``cause`` is what came in; None for a timer or an action
-    of the scenario. ``since`` counts from the beginning, as the scenario does. ``topic`` is that of the publish that
-    came in. ``memory`` is the fault's own. ``reaction`` is what a node's application wants to publish: an
-    application's turn comes before that of its client."""
+class Activation:
+    """
+    node      the activated client; None: the broker
+    cause     the datagram that arrived; None for a timer or an action of the scenario
+    since     nanoseconds since the start of the scenario
+    topic     topic of the publish that arrived
+    memory    state that the fault keeps for itself
+    reaction  the publish of a node's application; an application is activated before its client
+    """
 
     site: Site
     node: Node | None
     cause: Sent | None
-    outs: list[Out]
+    outgoing: list[Outgoing]
     now: int
     since: int
     topic: bytes | None
-    chance: Chance
+    rng: RandomSource
     codec: Codec
     history: History
     memory: dict[Any, Any] = field(default_factory=dict)
@@ -132,21 +137,21 @@ class Turn:
     @property
     def is_first(self) -> bool:
         """Whether what came to the broker came for the first time: not sent again, not doubled on the way."""
-        return self.cause is not None and self.history.arrivals[self.cause.first.crossing.number] == 1
+        return self.cause is not None and self.history.arrivals[self.cause.first.transit.number] == 1
 
-    def of(self, *duties: Duty) -> list[Out]:
-        return [out for out in self.outs if out.duty in duties]
+    def of(self, *purposes: Purpose) -> list[Outgoing]:
+        return [out for out in self.outgoing if out.purpose in purposes]
 
-    def drop(self, out: Out) -> None:
-        self.outs.remove(out)
+    def drop(self, out: Outgoing) -> None:
+        self.outgoing.remove(out)
 
-    def stray(self, datagram: bytes, to: Endpoint, delay_ns: int = 0) -> Out:
-        """A datagram that nobody owes; add it to ``outs`` where it belongs."""
-        return Out(datagram, to, Duty.STRAY, self.codec.decode(datagram), delay_ns=delay_ns)
+    def stray(self, datagram: bytes, to: Endpoint, delay_ns: int = 0) -> Outgoing:
+        """A datagram that nobody owes; add it to ``outgoing`` where it belongs."""
+        return Outgoing(datagram, to, Purpose.STRAY, self.codec.decode(datagram), delay_ns=delay_ns)
 
-    def topic_of(self, out: Out) -> bytes | None:
+    def topic_of(self, out: Outgoing) -> bytes | None:
         """The topic of the publish that a forward or retained message passes on."""
-        return self.history.topics.get(out.publish.crossing.number) if out.publish is not None else None
+        return self.history.topics.get(out.publish.transit.number) if out.publish is not None else None
 
     def others(self, *not_these: Endpoint) -> list[Node]:
         """Clients of the site that are none of these."""

@@ -9,13 +9,12 @@ import heapq
 from collections.abc import Callable, Iterable, Sequence
 
 from generators.simulation.activation import Sent
-from generators.simulation.fault import Armed
-from generators.simulation.network import Network, NetworkOptions
-from generators.simulation.parties import Cast
-from generators.simulation.random_source import Chance
+from generators.simulation.fault import FaultInjector
+from generators.simulation.network import Network, NetworkOptions, Transit
+from generators.simulation.parties import Parties
+from generators.simulation.random_source import RandomSource
 from generators.simulation.run import Run
 from generators.simulation.site import Site
-from generators.simulation.transit import Crossing
 from reference_broker.messages.sending import SECOND
 
 START_NS = 1_767_225_600 * SECOND  # the first moment of 2026: runs do not depend on the day they are made
@@ -32,25 +31,25 @@ class Simulation:
         sites: Sequence[Site],
         seed: int = 1,
         network: NetworkOptions | None = None,
-        faults: Iterable[Armed] = (),
+        faults: Iterable[FaultInjector] = (),
         restarts: Sequence[int] = (),
         progress: Callable[[int], None] = lambda sent: None,
     ) -> None:
         self.start_ns = START_NS
         self.run_so_far = Run(list(sites))
         self.faults = list(faults)
-        self.network = Network(network or NetworkOptions(), Chance(f"{seed} network"))
-        self.thinking, self.mischief = Chance(f"{seed} thinking"), Chance(f"{seed} faults")
+        self.network = Network(network or NetworkOptions(), RandomSource(f"{seed} network"))
+        self.thinking, self.fault_rng = RandomSource(f"{seed} thinking"), RandomSource(f"{seed} faults")
         self._progress = progress
         self._queue: list[tuple[int, int, Callable[[int], None]]] = []
         self._order = 0
         self._busy_until: dict[str, int] = {}
-        self._paces = {host: (site.thinking_ns, site.gap_ns) for site in sites for host in site.hosts}
+        self._paces = {host: (site.processing_ns, site.gap_ns) for site in sites for host in site.hosts}
         self._ephemeral = 0
         self.last_action_ns = (
             max((action.time_ns for site in sites for action in site.actions), default=0) + self.start_ns
         )
-        self.casts = [Cast(self, site, restarts) for site in sites]
+        self.parties = [Parties(self, site, restarts) for site in sites]
 
     def run(self) -> Run:
         """To the end: until nothing is on its way or due, or long after the last action."""
@@ -59,7 +58,7 @@ class Simulation:
             if now > self.last_action_ns + LINGER_NS:
                 break
             happens(now)
-        self.run_so_far.sent.sort(key=lambda sent: sent.crossing.number)
+        self.run_so_far.sent.sort(key=lambda sent: sent.transit.number)
         return self.run_so_far
 
     def later(self, time_ns: int, happens: Callable[[int], None]) -> None:
@@ -68,14 +67,14 @@ class Simulation:
 
     def leaves(self, host: str, now: int) -> int:
         """When a host that has something to say now gets it out: it thinks, and says one thing after the other."""
-        thinking_ns, gap_ns = self._paces[host]
-        earliest = now + self.thinking.stretch(thinking_ns, 0.5)
-        at = max(earliest, self._busy_until.get(host, 0) + self.thinking.stretch(gap_ns, 0.5))
+        processing_ns, gap_ns = self._paces[host]
+        earliest = now + self.thinking.jitter(processing_ns, 0.5)
+        at = max(earliest, self._busy_until.get(host, 0) + self.thinking.jitter(gap_ns, 0.5))
         self._busy_until[host] = at
         return at
 
-    def carry(self, crossing: Crossing, now: int) -> tuple[int, ...]:
-        return self.network.arrivals(crossing.src[0], crossing.dst[0], now)
+    def carry(self, transit: Transit, now: int) -> tuple[int, ...]:
+        return self.network.arrivals(transit.src[0], transit.dst[0], now)
 
     def ephemeral_port(self) -> int:
         self._ephemeral += 1

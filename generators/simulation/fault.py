@@ -1,10 +1,10 @@
 """What a fault is. The faults themselves stand in ``faults/``, one file a family; ``@fault`` enters them here.
 
     @fault("status-missing", "A-STATUS-MISSING", Place.BROKER, "a request is acknowledged, but no status follows")
-    def status_missing(turn: Turn) -> Edit | None:
+    def status_missing(activation: Activation) -> Edit | None:
         ...
 
-The function looks at a turn. Where it has nothing to do there it returns None, else a function that does it and
+The function looks at a activation. Where it has nothing to do there it returns None, else a function that does it and
 returns labels: so a rate is a share of the occasions. Faults of the network and of the capture are not done in turns;
 they set options (see ``conditions.py``).
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from generators.simulation.activation import Edit, Label, Turn
+from generators.simulation.activation import Activation, Edit, Label
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 
@@ -33,8 +33,8 @@ class Place(StrEnum):
     CAPTURE = "capture"
 
 
-Find = Callable[[Turn], Edit | None]
-Follow = Callable[[Turn], list[Label] | None]
+Find = Callable[[Activation], Edit | None]
+Follow = Callable[[Activation], list[Label] | None]
 Fits = Callable[[Dialect], str | None]
 NO_FAMILY = "-"
 
@@ -43,16 +43,17 @@ def _fits_all(dialect: Dialect) -> str | None:
     return None
 
 
-def _finds_nothing(turn: Turn) -> Edit | None:
+def _finds_nothing(activation: Activation) -> Edit | None:
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``follow`` sees every turn of every party before any fault is looked for: it does what an earlier edit led to.
-
-    ``fits`` tells why a dialect cannot have the fault, or None. ``rules`` names all rules it breaks, the first its own;
-    what goes wrong in the network or the capture breaks none.
+    """
+    rules   rules that the fault breaks, its own first; faults of the network and the capture break none
+    find    looks for an opportunity in an activation, and returns the edit to make or None
+    follow  runs in every activation, before any ``find``: carries on the effects of an earlier edit
+    fits    returns the reason why a dialect cannot have the fault, or None
     """
 
     name: str
@@ -94,7 +95,7 @@ def fault(
 
 
 @dataclass(slots=True)
-class Armed:
+class FaultInjector:
     """A fault that may happen in a run, at its rate, and what it remembers (a memory a site)."""
 
     fault: Fault
@@ -108,43 +109,43 @@ class Armed:
         if not 0 < self.rate <= 1:
             raise UsageError(f"the rate of {self.fault.name} is a share above 0 up to 1, not {self.rate}")
 
-    def step_in(self, turn: Turn) -> list[Label]:
-        """Do it, if this turn gives an occasion and chance wants it."""
-        turn.memory = self._memory(turn)
-        fits = self.fault.place is _place_of(turn) and self._fits(turn)
-        edit = self.fault.find(turn) if fits else None
+    def inject(self, activation: Activation) -> list[Label]:
+        """Do it, if this activation gives an occasion and rng wants it."""
+        activation.memory = self._memory(activation)
+        fits = self.fault.place is _place_of(activation) and self._fits(activation)
+        edit = self.fault.find(activation) if fits else None
         if edit is None:
             return []
         self.occasions += 1
-        if not turn.chance.happens(self.rate):
+        if not activation.rng.happens(self.rate):
             return []
         labels = self._signed(edit())
         self.done += bool(labels)
         return labels
 
-    def go_on(self, turn: Turn) -> list[Label]:
+    def follow_up(self, activation: Activation) -> list[Label]:
         if self.fault.follow is None:
             return []
-        turn.memory = self._memory(turn)
-        return self._signed(self.fault.follow(turn) or [])
+        activation.memory = self._memory(activation)
+        return self._signed(self.fault.follow(activation) or [])
 
     def _signed(self, labels: list[Label]) -> list[Label]:
         for label in labels:
             label.fault = self.fault.name
         return labels
 
-    def _fits(self, turn: Turn) -> bool:
+    def _fits(self, activation: Activation) -> bool:
         """Of several sites some may have dialects that cannot have the fault."""
-        name = turn.site.dialect.name
+        name = activation.site.dialect.name
         if name not in self.fitting:
-            self.fitting[name] = self.fault.fits(turn.site.dialect) is None
+            self.fitting[name] = self.fault.fits(activation.site.dialect) is None
         return self.fitting[name]
 
-    def _memory(self, turn: Turn) -> dict[Any, Any]:
-        return self.memories.setdefault(id(turn.site), {})
+    def _memory(self, activation: Activation) -> dict[Any, Any]:
+        return self.memories.setdefault(id(activation.site), {})
 
 
-def _place_of(turn: Turn) -> Place:
-    if turn.is_brokers:
+def _place_of(activation: Activation) -> Place:
+    if activation.is_brokers:
         return Place.BROKER
-    return Place.APPLICATION if turn.reaction is not None else Place.CLIENT
+    return Place.APPLICATION if activation.reaction is not None else Place.CLIENT

@@ -1,4 +1,4 @@
-"""The network between the nodes: it delays, loses, doubles and reorders datagrams, and links can be cut.
+"""The network between the nodes: datagrams in transit, which it delays, loses, doubles and reorders; links can be cut.
 
 Without faults it keeps the order of what goes from one host to another, as a switch does.
 """
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import log
 
-from generators.simulation.random_source import Chance
+from generators.simulation.random_source import RandomSource
 from pcap_tools.errors import UsageError
+from reference_broker import Endpoint
 
 MILLISECOND = 1_000_000
 # Later than any copy that a capture makes: readers take the same bytes within a millisecond for one of those.
@@ -58,23 +59,23 @@ class NetworkOptions:
 class Network:
     """Says when a datagram arrives: never, once, or more than once."""
 
-    def __init__(self, options: NetworkOptions, chance: Chance) -> None:
-        self._options, self._chance = options, chance
+    def __init__(self, options: NetworkOptions, rng: RandomSource) -> None:
+        self._options, self._rng = options, rng
         self._last: dict[tuple[str, str], int] = {}
 
     def arrivals(self, src: str, dst: str, sent_ns: int) -> tuple[int, ...]:
         options = self._options
         if any(cut.host in (src, dst) and cut.begin_ns <= sent_ns < cut.end_ns for cut in options.cuts):
             return ()
-        if self._chance.happens(options.loss):
+        if self._rng.happens(options.loss):
             return ()
         arrival = sent_ns + self._delay()
-        if self._chance.happens(options.reorder):
+        if self._rng.happens(options.reorder):
             arrival += 10 * self._delay()  # what is sent next may overtake it
         else:
             arrival = max(arrival, self._last.get((src, dst), 0) + IN_ORDER_GAP_NS)
             self._last[src, dst] = arrival
-        if self._chance.happens(options.double):
+        if self._rng.happens(options.double):
             return arrival, arrival + DOUBLE_AFTER_NS + self._delay()
         return (arrival,)
 
@@ -83,7 +84,21 @@ class Network:
         if options.delay is Delay.FIXED:
             return options.delay_ns
         if options.delay is Delay.UNIFORM:
-            return max(1, self._chance.stretch(options.delay_ns, options.spread))
+            return max(1, self._rng.jitter(options.delay_ns, options.spread))
         # `log` may differ in its last bit between machines: a microsecond hides that.
-        micros = -log(1 - self._chance.rng.random()) * options.delay_ns // 1_000
+        micros = -log(1 - self._rng.random()) * options.delay_ns // 1_000
         return max(1, int(micros)) * 1_000
+
+
+@dataclass(slots=True)
+class Transit:
+    """``number`` counts the datagrams sent, from 0. ``arrived_ns`` is empty if it was lost on the way and has more
+    than one time if the network doubled it. ``dialect`` names the scapy layer that its bytes are built with."""
+
+    number: int
+    dialect: str
+    src: Endpoint
+    dst: Endpoint
+    datagram: bytes
+    sent_ns: int
+    arrived_ns: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
-"""The parties of a site and their turns: the broker's core, the clients, and the duties that each turn brings.
+"""The parties of a site: the broker's core and the clients, and the datagrams that each activation sends.
 
-A party's turn comes when a datagram reaches it, when a timer is due, or when the scenario says so. Time and the way
-between the parties are the world's business: the simulation's, or the real one's.
+A party is activated by a datagram that reaches it, by a timer, or by an action of the scenario. Time and transport
+belong to the environment: the simulation's, or real sockets.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from generators.simulation.activation import Duty, History, Out, Sent, Turn
-from generators.simulation.fault import Armed
-from generators.simulation.random_source import Chance
-from generators.simulation.run import Delivery, Exchange, Run, Told
+from generators.simulation.activation import Activation, History, Outgoing, Purpose, Sent
+from generators.simulation.fault import FaultInjector
+from generators.simulation.network import Transit
+from generators.simulation.random_source import RandomSource
+from generators.simulation.run import ClientEvent, Delivery, Exchange, Run
 from generators.simulation.site import Action, Node, Site
-from generators.simulation.transit import Crossing
 from pcap_tools.codec import Codec
 from pcap_tools.codec.message import Message
 from pcap_tools.errors import UsageError
@@ -27,12 +27,12 @@ from reference_broker.server.state import changes_of, restore
 RESTART_NS = SECOND // 2
 
 
-class World(Protocol):
-    """What a cast needs around it."""
+class Environment(Protocol):
+    """What a parties needs around it."""
 
     run_so_far: Run
-    faults: list[Armed]
-    mischief: Chance
+    faults: list[FaultInjector]
+    fault_rng: RandomSource
     start_ns: int
     last_action_ns: int
 
@@ -42,7 +42,7 @@ class World(Protocol):
     def leaves(self, host: str, now: int) -> int:
         """When a host that has something to say now gets it out."""
 
-    def carry(self, crossing: Crossing, now: int) -> tuple[int, ...]:
+    def carry(self, transit: Transit, now: int) -> tuple[int, ...]:
         """Take a datagram on its way; the times at which it arrives here."""
 
     def ephemeral_port(self) -> int: ...
@@ -50,10 +50,10 @@ class World(Protocol):
     def note_sent(self, sent: Sent) -> None: ...
 
 
-class Cast:
+class Parties:
     """The parties of one site in a world: takes their turns."""
 
-    def __init__(self, world: World, site: Site, restarts: Sequence[int]) -> None:
+    def __init__(self, world: Environment, site: Site, restarts: Sequence[int]) -> None:
         self.world, self.site = world, site
         self.run = world.run_so_far
         self.codec = Codec(site.dialect)
@@ -77,83 +77,87 @@ class Cast:
 
     def _act(self, action: Action, now: int) -> None:
         node = action.node
-        outs = [self._request_out(send) for send in action.perform(now)]
-        self._take_turn(node, None, outs, now)
+        outgoing = [self._request_out(send) for send in action.perform(now)]
+        self._take_activation(node, None, outgoing, now)
 
     def _at_broker(self, came: Sent, now: int) -> None:
         if now < self.broker_is_back:
             return
         topic = self._remember(came)
-        sends = self.broker.handle(came.crossing.datagram, came.crossing.src, now)
-        outs = [self._broker_out(send, came) for send in sends]
-        self._note_duties(came, outs)
-        self._take_turn(None, came, outs, now, topic)
+        sends = self.broker.handle(came.transit.datagram, came.transit.src, now)
+        outgoing = [self._broker_out(send, came) for send in sends]
+        self._note_purposes(came, outgoing)
+        self._take_activation(None, came, outgoing, now, topic)
 
     def _tick_broker(self, now: int) -> None:
-        outs = [self._broker_out(send, None) for send in self.broker.tick(now)]
-        self._note_duties(None, outs)
-        self._take_turn(None, None, outs, now)
+        outgoing = [self._broker_out(send, None) for send in self.broker.tick(now)]
+        self._note_purposes(None, outgoing)
+        self._take_activation(None, None, outgoing, now)
         self.world.later(now + SECOND, self._tick_broker)  # to the end: what it said may still have to be said again
 
     def _at_node(self, node: Node, came: Sent, now: int) -> None:
-        sends, events = node.client.handle(came.crossing.datagram, came.crossing.src, now)
-        self._client_turn(node, came, sends, events, now)
+        sends, events = node.client.handle(came.transit.datagram, came.transit.src, now)
+        self._client_activation(node, came, sends, events, now)
 
     def _wake(self, node: Node, now: int) -> None:
         if self._wake_at.get(id(node)) != now:
             return  # it was put off
         sends, events = node.client.tick(now)
-        self._client_turn(node, None, sends, events, now)
+        self._client_activation(node, None, sends, events, now)
 
-    def _client_turn(self, node: Node, came: Sent | None, sends: list[Send], events: list[Event], now: int) -> None:
+    def _client_activation(
+        self, node: Node, came: Sent | None, sends: list[Send], events: list[Event], now: int
+    ) -> None:
         resent = any(event.kind is EventKind.RESENT for event in events)
-        outs = [self._request_out(send, self._current.get(id(node)) if resent else None) for send in sends]
+        outgoing = [self._request_out(send, self._current.get(id(node)) if resent else None) for send in sends]
         if came is not None:
-            for out in outs:
-                if out.duty is Duty.ACK and (exchange := self._exchanges.get(came.first.crossing.number)):
+            for out in outgoing:
+                if out.purpose is Purpose.ACK and (exchange := self._exchanges.get(came.first.transit.number)):
                     exchange.acks.append(out)
         for event in events:
-            self.run.told.append(Told(now, node, event))
+            self.run.told.append(ClientEvent(now, node, event))
             if event.kind is EventKind.RECEIVED and node.application is not None and came is not None:
-                outs += self._react(node, came, event, now)
-        self._take_turn(node, came, outs, now)
+                outgoing += self._react(node, came, event, now)
+        self._take_activation(node, came, outgoing, now)
 
-    def _react(self, node: Node, came: Sent, event: Event, now: int) -> list[Out]:
+    def _react(self, node: Node, came: Sent, event: Event, now: int) -> list[Outgoing]:
         """What a node's application publishes because of a message."""
         if node.application is None:
             return []
-        turn = self._turn(node, came, [], now)
-        turn.reaction = node.application.on_message(event.topic or b"", event.payload or b"").publish
-        self._let_faults_in(turn)
-        if turn.reaction is None:
+        activation = self._activation(node, came, [], now)
+        activation.reaction = node.application.on_message(event.topic or b"", event.payload or b"").publish
+        self._let_faults_in(activation)
+        if activation.reaction is None:
             return []
-        return [self._request_out(send) for send in node.client.publish(*turn.reaction, now)]
+        return [self._request_out(send) for send in node.client.publish(*activation.reaction, now)]
 
-    def _take_turn(
-        self, node: Node | None, came: Sent | None, outs: list[Out], now: int, topic: bytes | None = None
+    def _take_activation(
+        self, node: Node | None, came: Sent | None, outgoing: list[Outgoing], now: int, topic: bytes | None = None
     ) -> None:
-        turn = self._turn(node, came, outs, now, topic)
-        self._let_faults_in(turn)
-        for out in turn.outs:
+        activation = self._activation(node, came, outgoing, now, topic)
+        self._let_faults_in(activation)
+        for out in activation.outgoing:
             self._leave(node, out, came, now)
         if node is not None:
             self._set_alarm(node, now)
 
-    def _turn(
-        self, node: Node | None, came: Sent | None, outs: list[Out], now: int, topic: bytes | None = None
-    ) -> Turn:
+    def _activation(
+        self, node: Node | None, came: Sent | None, outgoing: list[Outgoing], now: int, topic: bytes | None = None
+    ) -> Activation:
         since = now - self.world.start_ns
-        return Turn(self.site, node, came, outs, now, since, topic, self.world.mischief, self.codec, self.history)
+        return Activation(
+            self.site, node, came, outgoing, now, since, topic, self.world.fault_rng, self.codec, self.history
+        )
 
-    def _let_faults_in(self, turn: Turn) -> None:
-        meant = [(out, out.datagram, out.delay_ns) for out in turn.outs]
-        labels = [label for armed in self.world.faults for label in armed.go_on(turn)]
+    def _let_faults_in(self, activation: Activation) -> None:
+        meant = [(out, out.datagram, out.delay_ns) for out in activation.outgoing]
+        labels = [label for injector in self.world.faults for label in injector.follow_up(activation)]
         self.run.labels += labels
-        if labels or meant != [(out, out.datagram, out.delay_ns) for out in turn.outs]:
+        if labels or meant != [(out, out.datagram, out.delay_ns) for out in activation.outgoing]:
             return  # what an earlier fault leads to is seen for itself as well
-        for armed in self.world.faults:
-            labels = armed.step_in(turn)
-            if labels:  # one fault a turn, so that each is seen for itself
+        for injector in self.world.faults:
+            labels = injector.inject(activation)
+            if labels:  # one fault a activation, so that each is seen for itself
                 self.run.labels += labels
                 return
 
@@ -165,52 +169,54 @@ class Cast:
 
     # -- what is said, and why ----------------------------------------------------------------------------------------
 
-    def _request_out(self, send: Send, resend_of: Sent | None = None) -> Out:
+    def _request_out(self, send: Send, resend_of: Sent | None = None) -> Outgoing:
         message = self.codec.decode(send.datagram)
-        duty = Duty.ACK if message.meaning == "ack" else Duty.REQUEST
-        return Out(send.datagram, send.to, duty, message, resend_of=resend_of if duty is Duty.REQUEST else None)
+        purpose = Purpose.ACK if message.meaning == "ack" else Purpose.REQUEST
+        return Outgoing(
+            send.datagram, send.to, purpose, message, resend_of=resend_of if purpose is Purpose.REQUEST else None
+        )
 
-    def _broker_out(self, send: Send, came: Sent | None) -> Out:
+    def _broker_out(self, send: Send, came: Sent | None) -> Outgoing:
         message = self.codec.decode(send.datagram)
-        out = Out(send.datagram, send.to, Duty.OTHER, message, send.ephemeral)
+        out = Outgoing(send.datagram, send.to, Purpose.OTHER, message, send.ephemeral)
         if came is None:  # a timer of the broker's: it says again what was not acknowledged
             out.resend_of = self._unacknowledged.get(_id_of(message, send.to))
         if message.meaning == "ack":
-            out.duty = Duty.ACK
+            out.purpose = Purpose.ACK
         elif message.meaning == "status":
-            out.duty = Duty.STATUS
+            out.purpose = Purpose.STATUS
         elif message.meaning in ("publish", "deliver"):
             self._pass_on(out, came)
         return out
 
-    def _pass_on(self, out: Out, came: Sent | None) -> None:
+    def _pass_on(self, out: Outgoing, came: Sent | None) -> None:
         """Say whose message this is: that of the publish that came, or one from before."""
         if came is not None and came.message.meaning == "publish":
-            out.duty, out.publish = Duty.FORWARD, came
+            out.purpose, out.publish = Purpose.FORWARD, came
             return
         before = self._said.get(out.message.payload or b"")
         is_retained = came is not None and came.message.meaning == "subscribe"
-        out.duty = Duty.RETAINED if is_retained or out.message.retain else Duty.FORWARD
+        out.purpose = Purpose.RETAINED if is_retained or out.message.retain else Purpose.FORWARD
         out.publish = before
 
-    def _note_duties(self, came: Sent | None, outs: list[Out]) -> None:
-        exchange = self._exchanges.get(came.first.crossing.number) if came is not None else None
-        for out in outs:
-            if out.duty is Duty.ACK and exchange is not None:
+    def _note_purposes(self, came: Sent | None, outgoing: list[Outgoing]) -> None:
+        exchange = self._exchanges.get(came.first.transit.number) if came is not None else None
+        for out in outgoing:
+            if out.purpose is Purpose.ACK and exchange is not None:
                 exchange.acks.append(out)
-            elif out.duty in (Duty.FORWARD, Duty.RETAINED) and came is not None:
+            elif out.purpose in (Purpose.FORWARD, Purpose.RETAINED) and came is not None:
                 self.run.deliveries.append(Delivery(out.publish, out.to, out))
 
     def _remember(self, came: Sent) -> bytes | None:
         """Keep what faults look back for; returns the topic of a publish."""
-        message, source, history = came.message, came.crossing.src, self.history
-        history.arrivals[came.first.crossing.number] += 1
+        message, source, history = came.message, came.transit.src, self.history
+        history.arrivals[came.first.transit.number] += 1
         if message.error is not None:
             return None
         topic = self.broker.topic_of(message, source) if message.meaning == "publish" else None
         if topic is not None:
             history.published.setdefault(topic, []).append(came)
-            history.topics[came.crossing.number] = topic
+            history.topics[came.transit.number] = topic
             self._said[message.payload or b""] = came
         subscriber = self._listens(came)
         if message.meaning == "subscribe" and message.filter is not None:
@@ -226,36 +232,36 @@ class Cast:
         return topic
 
     def _listens(self, came: Sent) -> Endpoint:
-        node = self._by_endpoint.get(came.crossing.src)
-        return node.endpoint if node is not None else came.crossing.src
+        node = self._by_endpoint.get(came.transit.src)
+        return node.endpoint if node is not None else came.transit.src
 
     # -- on the way -----------------------------------------------------------------------------------------------
 
-    def _leave(self, node: Node | None, out: Out, came: Sent | None, now: int) -> None:
+    def _leave(self, node: Node | None, out: Outgoing, came: Sent | None, now: int) -> None:
         world, site = self.world, self.site
         if out.repeats is not None:
             out.resend_of = out.repeats.sent
         source = site.broker if node is None else node.source
-        if node is not None and out.duty is Duty.ACK:
+        if node is not None and out.purpose is Purpose.ACK:
             source = node.endpoint  # answers leave from where the question came
         if out.ephemeral:
             source = source[0], world.ephemeral_port()
         sent_ns = world.leaves(source[0], now) if not out.delay_ns else now + out.delay_ns
         number = len(self.run.sent)
-        crossing = Crossing(number, site.dialect.name, source, out.to, out.datagram, sent_ns)
-        sent = out.sent = Sent(site, node, out, crossing, came)
+        transit = Transit(number, site.dialect.name, source, out.to, out.datagram, sent_ns)
+        sent = out.sent = Sent(site, node, out, transit, came)
         world.note_sent(sent)
         self._open_exchange(sent)
         world.later(sent_ns, partial(self._carry, sent))
 
     def _carry(self, sent: Sent, now: int) -> None:
-        crossing = sent.crossing
-        crossing.arrived_ns = self.world.carry(crossing, now)
-        for arrival in crossing.arrived_ns:
+        transit = sent.transit
+        transit.arrived_ns = self.world.carry(transit, now)
+        for arrival in transit.arrived_ns:
             self.world.later(arrival, partial(self._arrive, sent))
 
     def _arrive(self, sent: Sent, now: int) -> None:
-        to = sent.crossing.dst
+        to = sent.transit.dst
         node = self._by_endpoint.get(to)
         if to == self.site.broker:
             self._at_broker(sent, now)
@@ -265,18 +271,18 @@ class Cast:
     def _open_exchange(self, sent: Sent) -> None:
         """Requests that the other side acknowledges are exchanges; a resend belongs to that of the first send."""
         if sent.out.resend_of is not None:
-            self._exchanges[sent.first.crossing.number].sends.append(sent)
+            self._exchanges[sent.first.transit.number].sends.append(sent)
         elif self._expects_ack(sent):
-            exchange = self._exchanges[sent.crossing.number] = Exchange([sent])
+            exchange = self._exchanges[sent.transit.number] = Exchange([sent])
             self.run.exchanges.append(exchange)
             if sent.node is None:
-                self._unacknowledged[_id_of(sent.message, sent.crossing.dst)] = sent
-            elif sent.duty is Duty.REQUEST:
+                self._unacknowledged[_id_of(sent.message, sent.transit.dst)] = sent
+            elif sent.purpose is Purpose.REQUEST:
                 self._current[id(sent.node)] = sent
 
     def _expects_ack(self, sent: Sent) -> bool:
-        message, datagram = sent.message, sent.crossing.datagram
-        if sent.duty in (Duty.ACK, Duty.STRAY) or message.error is not None:
+        message, datagram = sent.message, sent.transit.datagram
+        if sent.purpose in (Purpose.ACK, Purpose.STRAY) or message.error is not None:
             return False
         if sent.node is not None:
             return sent.node.client.expects_ack(message, datagram)

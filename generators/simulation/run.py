@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from generators.simulation.activation import Duty, Label, Out, Sent
+from generators.simulation.activation import Label, Outgoing, Purpose, Sent
+from generators.simulation.network import Transit
 from generators.simulation.site import Node, Site
-from generators.simulation.transit import Crossing
 from reference_broker import Endpoint
 from reference_broker.client.requests import Event
 
@@ -16,7 +16,7 @@ class Exchange:
     """A request with all its sends, and the ACKs that a right party gives it; one that a fault ate has no ``sent``."""
 
     sends: list[Sent]
-    acks: list[Out] = field(default_factory=list)
+    acks: list[Outgoing] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -25,15 +25,15 @@ class Delivery:
 
     publish: Sent | None
     subscriber: Endpoint
-    out: Out
+    out: Outgoing
 
     @property
     def is_retained(self) -> bool:
-        return self.out.duty is Duty.RETAINED
+        return self.out.purpose is Purpose.RETAINED
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ClientEvent:
     """What a client told whoever uses it: a message came, a request was acknowledged or given up."""
 
     time_ns: int
@@ -50,9 +50,9 @@ class Run:
     exchanges: list[Exchange] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
+    told: list[ClientEvent] = field(default_factory=list)
 
     @property
-    def crossings(self) -> list[Crossing]:
+    def transits(self) -> list[Transit]:
         """In the order of their sending."""
-        return sorted((sent.crossing for sent in self.sent), key=lambda crossing: crossing.sent_ns)
+        return sorted((sent.transit for sent in self.sent), key=lambda transit: transit.sent_ns)

@@ -20,7 +20,7 @@ from reference_broker.messages.sending import SECOND
 FIRST_HOST = 10
 HOSTS_IN_A_ROW = 200
 ANY_PORT = 40_000  # nodes of dialects that give their roles no port count from here
-THINKING_NS = 60_000
+PROCESSING_NS = 60_000
 GAP_NS = 8_000
 
 
@@ -80,7 +80,7 @@ class Site:
 
     From ``settled_ns`` on the run can be repeated at the same broker to make large captures (``tiling.py``): what the
     broker knows by the end changes nothing in the repeat. None: every repeat of the run needs a new broker.
-    ``broker_at`` is a broker that is really there, for the live player. ``thinking_ns`` is how long hosts take for an
+    ``broker_at`` is a broker that is really there, for the live player. ``processing_ns`` is how long hosts take for an
     answer, ``gap_ns`` what lies between two things that one of them says.
     """
 
@@ -94,7 +94,7 @@ class Site:
     actions: list[Action] = field(default_factory=list)
     settled_ns: int | None = None
     broker_at: Endpoint | None = None
-    thinking_ns: int = THINKING_NS
+    processing_ns: int = PROCESSING_NS
     gap_ns: int = GAP_NS
 
     @property

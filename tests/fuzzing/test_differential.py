@@ -9,13 +9,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from fuzzing.decoders.backends import Columnar
+from fuzzing.decoders.backends import KINDS, Columnar
 from fuzzing.decoders.comparing import Comparison, Tally
-from fuzzing.decoders.datagrams import chance, items_of
+from fuzzing.decoders.datagrams import items_of, seeded
 from fuzzing.decoders.dialect_rounds import run_round
 from fuzzing.decoders.differential import Chunk, Totals, known_dialects, main, mixed_items, run_chunk
 from fuzzing.decoders.in_lua import LUAS, Lua
-from fuzzing.decoders.kinds import KINDS
 from fuzzing.decoders.outcome import Answer, Failure, Item, Outcome, differing, outcome_of
 from pcap_tools.codec import Codec
 
@@ -68,7 +67,7 @@ def test_the_same_seed_gives_the_same_datagrams() -> None:
 def test_every_message_and_every_error_comes_up() -> None:
     errors = set()
     for dialect in known_dialects().values():
-        codec, items = Codec(dialect), items_of(dialect, 300 + 60 * len(dialect.messages), chance("all"))
+        codec, items = Codec(dialect), items_of(dialect, 300 + 60 * len(dialect.messages), seeded("all"))
         decoded = [codec.decode(item.payload, item.length) for item in items]
         assert {message.message for message in decoded if message.error is None} == set(dialect.messages)
         errors |= {str(message.error) for message in decoded if message.error}
@@ -113,7 +112,7 @@ def test_a_planted_difference_is_found_and_minimised() -> None:
 
 
 def test_a_planted_difference_is_found_among_generated_datagrams() -> None:
-    items = list(items_of(known_dialects()["colon"], 3_000, chance("planted")))
+    items = list(items_of(known_dialects()["colon"], 3_000, seeded("planted")))
     assert compare(Planted(known_dialects()), items).differing > 0
 
 

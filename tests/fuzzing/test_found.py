@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from fuzzing.decoders.backends import KINDS
 from fuzzing.decoders.comparing import Comparison
-from fuzzing.decoders.kinds import KINDS
 from fuzzing.decoders.outcome import Item, Outcome
 from pcap_tools.dialect import Dialect, DialectError, parse_dialect
 

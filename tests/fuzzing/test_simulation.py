@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fuzzing.simulations import run as simulation
-from fuzzing.simulations.topics import takes
+from fuzzing.simulations.log import takes
 from pcap_tools.dialect import Dialect, load_dialect
 from pcap_tools.dialect.spec import TopicsSpec
 from reference_broker import Broker, Endpoint, Send, broker_for

@@ -7,13 +7,13 @@ import json
 from hashlib import sha256
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from generators.scenarios import SCENARIOS
 
 
-def digest(order: Order) -> str:
+def digest(options: GeneratorOptions) -> str:
     """Of the bytes of the capture file, and then of the truth as JSON."""
-    made = generate(order)
+    made = generate(options)
     capture = io.BytesIO()
     write(made.capture, capture)
     truth = json.dumps(made.truth(), sort_keys=True)
@@ -22,7 +22,7 @@ def digest(order: Order) -> str:
 
 def digests() -> dict[str, str]:
     """Of each scenario as it is if nothing is chosen."""
-    return {name: digest(Order(name)) for name in SCENARIOS}
+    return {name: digest(GeneratorOptions(name)) for name in SCENARIOS}
 
 
 if __name__ == "__main__":

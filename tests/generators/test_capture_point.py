@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from generators.capture.capture_point import Capture, write
 from generators.capture.options import CaptureOptions, LinkType, Point
-from generators.simulation.transit import Crossing
+from generators.simulation.network import Transit
 from pcap_tools.capture import read_frames
 from pcap_tools.errors import UsageError
 from tests.dissector.tshark import fields_of
-from tests.generators.crossings import (
+from tests.generators.transits import (
     BROKER,
     BROKER6,
     CLIENTS,
@@ -32,11 +32,11 @@ from tests.generators.crossings import (
     STEP_NS,
     both_families,
     captured,
-    crossing,
     dialogue,
     in_memory,
     no_damage,
     rows_of,
+    transit,
     with_mishaps,
 )
 from tests.pcap_tools.capture.tshark import needs_tshark, run_tshark, tshark_datagrams
@@ -95,18 +95,18 @@ def _seconds(time_ns: int) -> str:
 @pytest.mark.tshark
 @pytest.mark.parametrize("link", LINKS)
 def test_tshark_finds_every_datagram_where_we_say_it_is(tmp_path: Path, link: str) -> None:
-    crossings = {one.number: one for one in both_families()}
+    transits = {one.number: one for one in both_families()}
     captures = both_brokers(**LINKS[link], noise=0.5)
     if link in EVERYWHERE:
-        captures.append(captured(list(crossings.values()), CaptureOptions(**EVERYWHERE[link], copies=3, noise=0.5)))
+        captures.append(captured(list(transits.values()), CaptureOptions(**EVERYWHERE[link], copies=3, noise=0.5)))
     for capture in captures:
         path = tmp_path / "out.pcap"
         write(capture, path)
         seen = {row.frame: row for row in tshark_datagrams(path)}
-        held = {number: frame for number in crossings if (frame := capture.frame_of(number)) is not None}
+        held = {number: frame for number in transits if (frame := capture.frame_of(number)) is not None}
         assert len(held) >= 12
         for number, frame in held.items():
-            one, row = crossings[number], seen[frame]
+            one, row = transits[number], seen[frame]
             assert (row.src, row.sport, row.dst, row.dport) == (*one.src, *one.dst)
             assert row.payload == one.datagram
 
@@ -123,11 +123,11 @@ def test_a_pcapng_file_holds_the_names(tmp_path: Path) -> None:
 # -- our reader -------------------------------------------------------------------------------------------------------
 
 
-def assert_reader_agrees(capture: Capture, crossings: Sequence[Crossing]) -> None:
+def assert_reader_agrees(capture: Capture, transits: Sequence[Transit]) -> None:
     rows = rows_of(capture)
-    for one in crossings:
+    for one in transits:
         frame = capture.frame_of(one.number)
-        own = [row for row in rows.values() if capture.frames[row.frame - 1].crossing == one.number]
+        own = [row for row in rows.values() if capture.frames[row.frame - 1].transit == one.number]
         assert (frame is None) == (not own)
         if frame is None:
             continue
@@ -166,40 +166,40 @@ points: st.SearchStrategy[dict[str, Any]] = st.one_of(
 def test_our_reader_finds_every_datagram_where_we_say_it_is(
     place: dict[str, Any], mtu: int, drop: float, skip: int, noise: float, resolution: Any, seed: int
 ) -> None:
-    crossings = with_mishaps(both_families())
+    transits = with_mishaps(both_families())
     options = CaptureOptions(**place, mtu=mtu, drop=drop, skip_ns=skip, noise=noise, resolution=resolution)
-    assert_reader_agrees(captured(crossings, options, seed), crossings)
+    assert_reader_agrees(captured(transits, options, seed), transits)
 
 
 @pytest.mark.parametrize("link", EVERYWHERE)
 @pytest.mark.parametrize("copies", range(2, 7))
 def test_all_copies_of_an_any_capture_are_known(link: str, copies: int) -> None:
-    crossings = both_families()
-    capture = captured(crossings, CaptureOptions(**EVERYWHERE[link], copies=copies))
-    assert_reader_agrees(capture, crossings)
-    assert len(capture.copies) == len(crossings) * (copies - 1)
-    assert {len(capture.frames_of(one.number)) for one in crossings} == {copies, 3 * copies}
+    transits = both_families()
+    capture = captured(transits, CaptureOptions(**EVERYWHERE[link], copies=copies))
+    assert_reader_agrees(capture, transits)
+    assert len(capture.copies) == len(transits) * (copies - 1)
+    assert {len(capture.frames_of(one.number)) for one in transits} == {copies, 3 * copies}
 
 
 # -- what a capture misses --------------------------------------------------------------------------------------------
 
 
 def test_a_capture_that_starts_late_and_stops_early() -> None:
-    crossings = dialogue()
-    everything = captured(crossings, AT_BROKER).frames
+    transits = dialogue()
+    everything = captured(transits, AT_BROKER).frames
     skip, stop = 3 * STEP_NS, 9 * STEP_NS
-    capture = captured(crossings, replace(AT_BROKER, skip_ns=skip, stop_ns=stop))
+    capture = captured(transits, replace(AT_BROKER, skip_ns=skip, stop_ns=stop))
     begin = everything[0].time_ns
     assert capture.frames == [frame for frame in everything if skip <= frame.time_ns - begin < stop]
-    missing = {frame.crossing for frame in everything} - {frame.crossing for frame in capture.frames}
+    missing = {frame.transit for frame in everything} - {frame.transit for frame in capture.frames}
     assert missing
     assert missing <= set(capture.dropped)
     assert all(capture.frame_of(number) is None for number in missing if number is not None)
 
 
 def test_a_capture_that_loses_frames() -> None:
-    crossings = [crossing(number, CLIENTS[0], BROKER, PUBLISH) for number in range(2000)]
-    capture = captured(crossings, replace(AT_BROKER, drop=0.25))
+    transits = [transit(number, CLIENTS[0], BROKER, PUBLISH) for number in range(2000)]
+    capture = captured(transits, replace(AT_BROKER, drop=0.25))
     assert 1400 < len(capture.frames) < 1600
     gone = [number for number in range(2000) if capture.frame_of(number) is None]
     assert capture.dropped == gone
@@ -207,8 +207,8 @@ def test_a_capture_that_loses_frames() -> None:
 
 
 def test_a_fragment_that_is_lost_takes_its_datagram_along() -> None:
-    crossings = [crossing(number, CLIENTS[0], BROKER, LONG) for number in range(50)]
-    capture = captured(crossings, replace(AT_BROKER, drop=0.2))
+    transits = [transit(number, CLIENTS[0], BROKER, LONG) for number in range(50)]
+    capture = captured(transits, replace(AT_BROKER, drop=0.2))
     sizes = Counter(len(capture.frames_of(number)) for number in range(50))
     assert min(sizes[2], sizes[3]) > 0
     for number in range(50):
@@ -217,22 +217,22 @@ def test_a_fragment_that_is_lost_takes_its_datagram_along() -> None:
 
 
 def test_long_frames_are_cut_but_their_length_is_kept() -> None:
-    crossings = dialogue()
-    capture = captured(crossings, replace(AT_BROKER, snaplen=100))
-    whole = captured(crossings, AT_BROKER)
+    transits = dialogue()
+    capture = captured(transits, replace(AT_BROKER, snaplen=100))
+    whole = captured(transits, AT_BROKER)
     assert [frame.data for frame in capture.frames] == [frame.data[:100] for frame in whole.frames]
     assert [frame.original_length for frame in capture.frames] == [len(frame.data) for frame in whole.frames]
     read = list(read_frames(in_memory(capture), no_damage))
     assert [(frame.data, frame.original_length) for frame in read] == [
         (frame.data, frame.original_length) for frame in capture.frames
     ]
-    for one in crossings:
+    for one in transits:
         assert capture.frame_of(one.number) == (None if one.datagram == LONG else whole.frame_of(one.number))
     assert capture.dropped == []
 
 
 def test_copies_of_frames_that_were_cut_are_still_copies() -> None:
-    capture = captured([crossing(0, CLIENTS[0], BROKER, b"x" * 200)], CaptureOptions(Point.ANY, snaplen=100))
+    capture = captured([transit(0, CLIENTS[0], BROKER, b"x" * 200)], CaptureOptions(Point.ANY, snaplen=100))
     assert capture.frame_of(0) is None
     assert capture.copies == {2: 1}
     assert [row.copy_of for row in rows_of(capture).values()] == [None, 1]
@@ -298,6 +298,6 @@ def test_no_traffic_makes_an_empty_capture() -> None:
 
 
 def test_a_host_is_known_by_any_spelling() -> None:
-    crossings = both_families()
-    usual = captured(crossings, CaptureOptions(host="2001:db8::1"))
-    assert captured(crossings, CaptureOptions(host="2001:0DB8:0:0::1")).frames == usual.frames
+    transits = both_families()
+    usual = captured(transits, CaptureOptions(host="2001:db8::1"))
+    assert captured(transits, CaptureOptions(host="2001:0DB8:0:0::1")).frames == usual.frames

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from generators.scenarios import SCENARIOS
 from tests.conftest import REPO
 from tests.generators.digests import digest
-from tests.generators.plays import ALL_DIALECTS, SMALL, named
+from tests.generators.runs import ALL_DIALECTS, SMALL, named
 
 pytestmark = pytest.mark.xdist_group("determinism")  # in one process `elsewhere` is asked once
 COMMITTED = Path(__file__).with_name("digests.toml")
@@ -46,24 +46,24 @@ def test_every_scenario_has_its_committed_digest(elsewhere: dict[str, str]) -> N
 
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "mixed"])
 def test_this_process_finds_the_same(scenario: str, elsewhere: dict[str, str]) -> None:
-    assert digest(Order(scenario)) == elsewhere[scenario]
+    assert digest(GeneratorOptions(scenario)) == elsewhere[scenario]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_another_seed_gives_other_bytes(scenario: str) -> None:
     sizes = {} if SCENARIOS[scenario].dialect else SMALL
-    captures = [capture(Order(scenario, seed, **sizes)) for seed in (1, 2, 1)]
+    captures = [capture(GeneratorOptions(scenario, seed, **sizes)) for seed in (1, 2, 1)]
     assert captures[0] != captures[1]
     assert captures[0] == captures[2]
 
 
 @pytest.mark.parametrize("dialect", ALL_DIALECTS)
 def test_the_same_seed_gives_the_same_bytes_in_every_dialect(dialect: str) -> None:
-    order = Order("lossy", 5, (named(dialect),), capture={"noise": 0.5}, **SMALL)
-    assert digest(order) == digest(order)
+    options = GeneratorOptions("lossy", 5, (named(dialect),), capture={"noise": 0.5}, **SMALL)
+    assert digest(options) == digest(options)
 
 
-def capture(order: Order) -> bytes:
+def capture(options: GeneratorOptions) -> bytes:
     stream = io.BytesIO()
-    write(generate(order).capture, stream)
+    write(generate(options).capture, stream)
     return stream.getvalue()

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from generators.simulation.fault import CATALOGUE
-from tests.generators.seen import acks as see_acks
-from tests.generators.seen import content as see_content
-from tests.generators.seen import delivery as see_delivery
-from tests.generators.seen import retained as see_retained
-from tests.generators.seen.story import Story, story
+from tests.generators.observers import acks as see_acks
+from tests.generators.observers import content as see_content
+from tests.generators.observers import delivery as see_delivery
+from tests.generators.observers import retained as see_retained
+from tests.generators.observers.story import Story, story
 
 DIALECTS = Path(__file__).parent.parent / "dialects"
 KEYWORDS, MAGICBYTE, NESTEDACK, JAVAINTS, NIBBLES = (

@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from generators.simulation.fault import CATALOGUE
 from pcap_tools import load_dialect
 from pcap_tools.errors import UsageError
-from tests.generators.seen import acks as see_acks
-from tests.generators.seen import content as see_content
-from tests.generators.seen import delivery as see_delivery
-from tests.generators.seen.story import story
+from tests.generators.observers import acks as see_acks
+from tests.generators.observers import content as see_content
+from tests.generators.observers import delivery as see_delivery
+from tests.generators.observers.story import story
 from tests.generators.test_faults import CASES, KEYWORDS, NIBBLES, TURNS, stem
 
 
@@ -32,7 +32,7 @@ def test_a_fault_that_does_not_fit_says_why(name: str) -> None:
             assert not reason.endswith(".")
             assert dialect not in CASES[name].dialects
             with pytest.raises(UsageError, match=re.escape(reason)):
-                generate(Order("building", dialects=(dialect,), faults={name: 0.5}))
+                generate(GeneratorOptions("building", dialects=(dialect,), faults={name: 0.5}))
 
 
 @pytest.mark.parametrize("name", ["ack-duplicate", "forward-altered", "wire-bad-text", "resend-early"])
@@ -46,7 +46,7 @@ def test_a_rate_is_a_share_of_the_occasions(name: str) -> None:
 def test_the_same_seed_tells_the_same() -> None:
     faults = {"ack-missing": 0.1, "forward-late": 0.1, "wire-incomplete": 0.1}
     first, second, other = (
-        generate(Order("building", seed, ("colon",), faults=faults)).truth()["faults"] for seed in (5, 5, 6)
+        generate(GeneratorOptions("building", seed, ("colon",), faults=faults)).truth()["faults"] for seed in (5, 5, 6)
     )
     assert first == second
     assert first != other
@@ -54,7 +54,9 @@ def test_the_same_seed_tells_the_same() -> None:
 
 @pytest.mark.parametrize("name", ["topic-merged", "loop-broken", "number-collision", "wildcard-one-level"])
 def test_among_several_dialects_only_those_have_it_that_can(name: str) -> None:
-    made = generate(Order("mixed", dialects=("colon", "topicbyte", "topicnumber", "rolebyte"), faults={name: 0.5}))
+    made = generate(
+        GeneratorOptions("mixed", dialects=("colon", "topicbyte", "topicnumber", "rolebyte"), faults={name: 0.5})
+    )
     labels = made.truth()["faults"]
     assert labels
     for label in labels:

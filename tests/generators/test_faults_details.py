@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.generators.seen import acks as see_acks
-from tests.generators.seen import delivery as see_delivery
-from tests.generators.seen.story import Seen, frames, story
+from tests.generators.observers import acks as see_acks
+from tests.generators.observers import delivery as see_delivery
+from tests.generators.observers.story import Seen, frames, story
 from tests.generators.test_faults import KEYWORDS, NESTEDACK, clean, faulty, stem
 
 

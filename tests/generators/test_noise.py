@@ -13,13 +13,13 @@ import pytest
 
 from generators.capture.capture_point import Capture, take, write
 from generators.capture.options import CaptureOptions, LinkType, Point
-from generators.simulation.random_source import Chance
-from generators.simulation.transit import Crossing
+from generators.simulation.network import Transit
+from generators.simulation.random_source import RandomSource
 from pcap_tools.codec.decoding import decode_capture
 from pcap_tools.dialect import builtin_names
 from tests.conftest import Command
 from tests.dissector.tshark import fields_of
-from tests.generators.crossings import (
+from tests.generators.transits import (
     BROKER,
     BROKER6,
     CLIENTS,
@@ -27,9 +27,9 @@ from tests.generators.crossings import (
     STEP_NS,
     both_families,
     captured,
-    crossing,
     dialogue,
     in_memory,
+    transit,
 )
 from tests.pcap_tools.capture.tshark import needs_tshark, tshark_datagrams
 from tests.vectors import dialect_of, load_vectors
@@ -40,7 +40,7 @@ ANY = CaptureOptions(Point.ANY, noise=1.0)
 
 
 def noise_numbers(capture: Capture) -> set[int]:
-    return {number for number, frame in enumerate(capture.frames, 1) if frame.crossing is None}
+    return {number for number, frame in enumerate(capture.frames, 1) if frame.transit is None}
 
 
 def heard(capture: Capture, tmp_path: Path, *fields: str) -> list[list[str]]:
@@ -95,8 +95,8 @@ def test_answers_follow_their_questions(tmp_path: Path) -> None:
 def test_an_icmp_error_quotes_a_datagram_of_the_traffic_that_was_there_before(
     tmp_path: Path, options: CaptureOptions, error: str
 ) -> None:
-    crossings = both_families()
-    capture = captured(crossings, options)
+    transits = both_families()
+    capture = captured(transits, options)
     write(capture, tmp_path / "noise.pcap")
     quoting = f"udp && {error} && (icmp.type == 3 || icmpv6.type == 1)"
     fields = ["frame.number", "udp.srcport", "udp.dstport", "udp.length", "ip.src", "ipv6.src", "ip.dst", "ipv6.dst"]
@@ -110,7 +110,7 @@ def test_an_icmp_error_quotes_a_datagram_of_the_traffic_that_was_there_before(
         assert (outer_src, outer_dst) == (inner_dst, inner_src)
         quoted = [
             one
-            for one in crossings
+            for one in transits
             if (one.src, one.dst) == ((inner_src, int(sport)), (inner_dst, int(dport)))
             and len(one.datagram) + 8 == int(length)
         ]
@@ -122,11 +122,11 @@ def test_an_icmp_error_quotes_a_datagram_of_the_traffic_that_was_there_before(
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 3.0])
 def test_as_much_as_was_asked_for_and_the_traffic_stays_as_it_is(share: float) -> None:
-    crossings = both_families()
+    transits = both_families()
     options = CaptureOptions(Point.ANY, drop=0.1, skip_ns=2 * STEP_NS, stop_ns=20 * STEP_NS)
-    quiet, loud = captured(crossings, options), captured(crossings, replace(options, noise=share))
+    quiet, loud = captured(transits, options), captured(transits, replace(options, noise=share))
     assert len(noise_numbers(loud)) == round(share * len(quiet.frames))
-    assert [frame for frame in loud.frames if frame.crossing is not None] == quiet.frames
+    assert [frame for frame in loud.frames if frame.transit is not None] == quiet.frames
     times = [frame.time_ns for frame in quiet.frames]
     assert all(times[0] <= frame.time_ns <= times[-1] for frame in loud.frames)
 
@@ -151,8 +151,8 @@ def _is_local(address: str) -> bool:
 
 def test_a_network_without_a_free_address_serves_itself() -> None:
     hosts = [(f"10.0.0.{last}", 50000) for last in range(1, 255)]
-    crossings = [crossing(number, host, BROKER, PUBLISH) for number, host in enumerate(hosts[1:])]
-    assert noise_numbers(captured(crossings, replace(LOUD, noise=0.1)))
+    transits = [transit(number, host, BROKER, PUBLISH) for number, host in enumerate(hosts[1:])]
+    assert noise_numbers(captured(transits, replace(LOUD, noise=0.1)))
 
 
 # -- nobody takes it for traffic --------------------------------------------------------------------------------------
@@ -172,33 +172,33 @@ def test_decode_leaves_it_alone(topicshark: Command, tmp_path: Path, options: Ca
 
 @pytest.mark.parametrize("dialect", builtin_names())
 def test_no_dialect_claims_it(dialect: str) -> None:
-    crossings = spoken(dialect)
-    capture = take(crossings, replace(LOUD, noise=2.0), Chance(5), {dialect: dialect_of(dialect)})
+    transits = spoken(dialect)
+    capture = take(transits, replace(LOUD, noise=2.0), RandomSource(5), {dialect: dialect_of(dialect)})
     noise = noise_numbers(capture)
     for dialects in (None, [dialect_of(dialect)]):
         rows = list(decode_capture(in_memory(capture), dialects))
         assert [row for row in rows if row.datagram.frame in noise and row.message is not None] == []
         decoded = [row for row in rows if row.message is not None and row.message.dialect == dialect]
-        assert len(decoded) == len(crossings)
+        assert len(decoded) == len(transits)
 
 
-def spoken(dialect: str) -> list[Crossing]:
+def spoken(dialect: str) -> list[Transit]:
     """The valid vectors of a dialect, sent to its broker, from its own port where it has one for clients."""
     ports = dialect_of(dialect).spec.ports
     broker = (BROKER[0], ports["broker"][0])
     clients = [(CLIENTS[0][0], numbers[0]) for role, numbers in ports.items() if role != "broker"] or [CLIENTS[0]]
     valid: Sequence[bytes] = [one.datagram for one in load_vectors() if one.dialect == dialect and not one.error]
-    return [crossing(number, clients[0], broker, datagram, dialect) for number, datagram in enumerate(valid)]
+    return [transit(number, clients[0], broker, datagram, dialect) for number, datagram in enumerate(valid)]
 
 
 def test_icmp_errors_are_no_datagrams(tmp_path: Path) -> None:
     """Each datagram of the traffic is found once, however often it is quoted."""
-    crossings = dialogue()
-    capture = captured(crossings, replace(LOUD, noise=5.0))
+    transits = dialogue()
+    capture = captured(transits, replace(LOUD, noise=5.0))
     write(capture, tmp_path / "noise.pcap")
     noise = noise_numbers(capture)
     found = [row for row in decode_capture(tmp_path / "noise.pcap") if row.datagram.frame not in noise]
-    assert len(found) == len(crossings)
+    assert len(found) == len(transits)
 
 
 @needs_tshark

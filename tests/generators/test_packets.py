@@ -13,10 +13,10 @@ from scapy.config import conf
 
 from generators.capture.options import CaptureOptions, LinkType, Point
 from generators.capture.packets import ETHERTYPE_ARP, ETHERTYPE_IPV4, PacketMaker, ip_ids, link_header, mac_of
-from generators.simulation.transit import Crossing
+from generators.simulation.network import Transit
 from pcap_tools.errors import UsageError
-from tests.generators.crossings import BROKER, BROKER6, CLIENTS, CLIENTS6, COLON, LONG, both_families, captured
-from tests.generators.crossings import crossing as make
+from tests.generators.transits import BROKER, BROKER6, CLIENTS, CLIENTS6, COLON, LONG, both_families, captured
+from tests.generators.transits import transit as make
 from tests.pcap_tools.capture import packets as by_hand
 from tests.vectors import dialect_of, load_vectors
 
@@ -34,12 +34,12 @@ def internet_sum(data: bytes) -> int:
     return total
 
 
-def pseudo_header(one: Crossing, length: int) -> bytes:
+def pseudo_header(one: Transit, length: int) -> bytes:
     src, dst = ip_address(one.src[0]).packed, ip_address(one.dst[0]).packed
     return src + dst + (struct.pack(">II", length, 17) if len(src) == 16 else struct.pack(">HH", 17, length))
 
 
-def whole_packet(one: Crossing) -> bytes:
+def whole_packet(one: Transit) -> bytes:
     return PacketMaker(COLON, 65_535).packet(one, IP_ID).whole
 
 
@@ -108,11 +108,11 @@ def test_the_longest_datagram_there_is() -> None:
 
 
 def test_ids_rise_for_each_sender_from_a_start_of_its_own() -> None:
-    crossings = both_families()
-    ids = ip_ids(crossings)
+    transits = both_families()
+    ids = ip_ids(transits)
     starts = []
-    for host in dict.fromkeys(one.src[0] for one in crossings):
-        own = [ids[one.number] for one in crossings if one.src[0] == host]
+    for host in dict.fromkeys(one.src[0] for one in transits):
+        own = [ids[one.number] for one in transits if one.src[0] == host]
         assert own == list(range(own[0], own[0] + len(own)))
         starts.append(own[0])
     assert len(set(starts)) == len(starts)
@@ -173,15 +173,15 @@ class _Machine:
 def test_neither_the_machine_nor_the_clock_nor_pythons_dice_matter(
     options: CaptureOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crossings = both_families()
-    usual = captured(crossings, options)
+    transits = both_families()
+    usual = captured(transits, options)
     with monkeypatch.context() as patched:
         for name in ("route", "route6", "ifaces", "netcache"):
             patched.setattr(conf, name, _Machine())
         patched.setattr(time, "time", lambda: 0.0)
         for name in ("random", "randint", "choice", "getrandbits"):
             patched.setattr(random, name, lambda *_: 0)
-        elsewhere = captured(crossings, options)
+        elsewhere = captured(transits, options)
     assert elsewhere.frames == usual.frames
 
 
@@ -198,6 +198,6 @@ def test_neither_the_machine_nor_the_clock_nor_pythons_dice_matter(
         (make(0, ("fe80::1%eth0", 1), B6, b""), 1500, "'fe80::1%eth0' is not an IP address"),
     ],
 )
-def test_what_cannot_be_sent(one: Crossing, mtu: int, sentence: str) -> None:
+def test_what_cannot_be_sent(one: Transit, mtu: int, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         PacketMaker(COLON, mtu).packet(one, 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.capture import Datagram, read_datagrams
 from pcap_tools.errors import UsageError
 from tests.dissector.tshark import run_tshark
@@ -22,7 +22,7 @@ SEEDS = (1, 2, 77)
 
 def play(dialect: str, seed: int, folder: Path) -> list[Datagram]:
     """What the capture of a report's run holds, without the copies that the capture made."""
-    made = generate(Order(f"report-{dialect}", seed))
+    made = generate(GeneratorOptions(f"report-{dialect}", seed))
     write(made.capture, folder / "run.pcap")
     return [one for one in read_datagrams(folder / "run.pcap") if one.copy_of is None]
 
@@ -201,7 +201,7 @@ COLUMNS = (
 
 def listing(folder: Path, seed: int) -> list[dict[str, str]]:
     """tshark's own list of the frames of ``report-rolebyte``."""
-    write(generate(Order("report-rolebyte", seed)).capture, folder / "run.pcap")
+    write(generate(GeneratorOptions("report-rolebyte", seed)).capture, folder / "run.pcap")
     wanted = [part for name in COLUMNS for part in ("-e", name)]
     text = run_tshark(folder / "run.pcap", "-T", "fields", *wanted, home=folder / "home", script=None)
     return [dict(zip(COLUMNS, line.split("\t"), strict=True)) for line in text.splitlines()]
@@ -239,15 +239,15 @@ def test_every_frame_of_report_004_comes_twice(seed: int, tmp_path: Path) -> Non
 @pytest.mark.parametrize("dialect", REPORTS)
 def test_a_report_has_its_own_nodes_dialect_and_form(dialect: str) -> None:
     with pytest.raises(UsageError, match="nodes of its report"):
-        generate(Order(f"report-{dialect}", sensors=3))
+        generate(GeneratorOptions(f"report-{dialect}", sensors=3))
     with pytest.raises(UsageError, match="it has no other dialect"):
-        generate(Order(f"report-{dialect}", dialects=("mqttsn",)))
+        generate(GeneratorOptions(f"report-{dialect}", dialects=("mqttsn",)))
     with pytest.raises(UsageError, match="leave the form out"):
-        generate(Order(f"report-{dialect}", form="documented"))
+        generate(GeneratorOptions(f"report-{dialect}", form="documented"))
 
 
 @pytest.mark.parametrize("dialect", REPORTS)
 def test_a_report_can_be_had_in_ipv6(dialect: str, tmp_path: Path) -> None:
-    made = generate(Order(f"report-{dialect}", ipv6=True))
+    made = generate(GeneratorOptions(f"report-{dialect}", ipv6=True))
     write(made.capture, tmp_path / "run.pcap")
     assert {one.src.partition("::")[0] for one in read_datagrams(tmp_path / "run.pcap")} == {"fd00:172:20"}

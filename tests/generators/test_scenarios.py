@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from generators.generate import Order, generate
-from generators.scenarios import SCENARIOS, Script, Setting
+from generators.generate import GeneratorOptions, generate
+from generators.scenarios import SCENARIOS, ScenarioOptions, Script
 from generators.scenarios.hostile import FAULTS
 from generators.simulation.engine import START_NS, Simulation
 from generators.simulation.fault import CATALOGUE
-from generators.simulation.random_source import Chance
+from generators.simulation.random_source import RandomSource
 from pcap_tools.dialect import builtin_names
 from pcap_tools.errors import UsageError
-from tests.generators.plays import ALL_DIALECTS, SMALL, Play, named, play
+from tests.generators.runs import ALL_DIALECTS, SMALL, Play, named, play
 from tests.vectors import dialect_of
 
 GENERAL = [name for name, scenario in SCENARIOS.items() if scenario.dialect is None]
@@ -33,7 +33,7 @@ POSSIBLE = [(scenario, dialect) for scenario, dialect in PAIRS if dialect not in
 
 
 def staged(scenario: str, dialect: str, **sizes: int) -> Script:
-    return SCENARIOS[scenario].stage(Setting((dialect_of(dialect),), Chance(1), **sizes))  # type: ignore[arg-type]
+    return SCENARIOS[scenario].build(ScenarioOptions((dialect_of(dialect),), RandomSource(1), **sizes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("scenario", "dialect"), POSSIBLE)
@@ -82,7 +82,7 @@ def check_nothing_more_is_delivered(run: Play) -> None:
 @pytest.mark.parametrize(("scenario", "dialect"), sorted(set(PAIRS) - set(POSSIBLE)))
 def test_what_a_dialect_cannot_have_is_refused_with_a_way_out(scenario: str, dialect: str) -> None:
     with pytest.raises(UsageError, match=r"use `building`"):
-        generate(Order(scenario, dialects=(named(dialect),)))
+        generate(GeneratorOptions(scenario, dialects=(named(dialect),)))
 
 
 # -- sizes ------------------------------------------------------------------------------------------------------------
@@ -112,19 +112,19 @@ def test_sizes_are_honoured(scenario: str, sizes: tuple[int, int, int, int]) -> 
 def test_300_sensors_do(scenario: str, dialect: str) -> None:
     script = staged(scenario, dialect, sensors=300, rounds=1)
     run = Simulation(script.sites, 1, script.network).run()
-    speakers = {sent.crossing.src[0] for sent in run.sent if sent.node and sent.node.name.startswith("sensor")}
+    speakers = {sent.transit.src[0] for sent in run.sent if sent.node and sent.node.name.startswith("sensor")}
     assert len(speakers) == 300
 
 
 def test_sizes_that_make_no_sense_are_refused() -> None:
     for sizes in ({"sensors": 0}, {"dashboards": -1}, {"actuators": -1}, {"rounds": 0}):
         with pytest.raises(UsageError, match=f"{next(iter(sizes))} is "):
-            generate(Order("building", **sizes))  # type: ignore[arg-type]
+            generate(GeneratorOptions("building", **sizes))  # type: ignore[arg-type]
 
 
 def test_only_mixed_takes_several_dialects() -> None:
     with pytest.raises(UsageError, match="`mixed` takes several"):
-        generate(Order("building", dialects=("colon", "rolebyte")))
+        generate(GeneratorOptions("building", dialects=("colon", "rolebyte")))
 
 
 # -- building: what can be tiled --------------------------------------------------------------------------------------
@@ -140,11 +140,11 @@ def test_publishers_live_after_all_subscriptions_stand(dialect: str, sizes: dict
     settled = START_NS + site.settled_ns
     for sent in run.sent:
         name = sent.node.name if sent.node else "broker"
-        before = sent.crossing.sent_ns < settled
+        before = sent.transit.sent_ns < settled
         assert not (before and name.startswith("sensor")), name
         assert before or name != "registrar"
         assert before or sent.message.meaning not in ("subscribe", "unsubscribe")
-        assert not before or max(sent.crossing.arrived_ns) < settled, "on its way when the publishers begin"
+        assert not before or max(sent.transit.arrived_ns) < settled, "on its way when the publishers begin"
 
 
 def test_subscribers_say_good_bye_when_publishers_have_gone() -> None:
@@ -202,7 +202,7 @@ def test_subscribers_come_and_go_while_publishers_publish(dialect: str) -> None:
     run = Simulation(script.sites, 1, script.network).run()
     asked = [sent for sent in run.sent if sent.node is not None]
     times = {
-        meaning: [sent.crossing.sent_ns for sent in asked if sent.message.meaning == meaning]
+        meaning: [sent.transit.sent_ns for sent in asked if sent.message.meaning == meaning]
         for meaning in ("publish", "subscribe", "unsubscribe")
     }
     middle = sorted(times["publish"])[len(times["publish"]) // 2]
@@ -214,9 +214,9 @@ def test_subscribers_come_and_go_while_publishers_publish(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", sorted(set(ALL_DIALECTS) - {"options"}))
 def test_all_that_is_published_travels_in_fragments(dialect: str) -> None:
-    made = generate(Order("fragmented", dialects=(named(dialect),), **SMALL))
+    made = generate(GeneratorOptions("fragmented", dialects=(named(dialect),), **SMALL))
     for sent in made.run.sent:
-        frames = made.capture.frames_of(sent.crossing.number)
+        frames = made.capture.frames_of(sent.transit.number)
         if sent.message.meaning in ("publish", "deliver"):
             assert len(frames) > 1
     ip_lengths = [int.from_bytes(frame.data[16:18], "big") for frame in made.capture.frames]
@@ -224,10 +224,10 @@ def test_all_that_is_published_travels_in_fragments(dialect: str) -> None:
 
 
 def test_fragments_of_ipv6_are_at_least_as_large_as_it_wants_them() -> None:
-    made = generate(Order("fragmented", dialects=("colon",), ipv6=True, **SMALL))
+    made = generate(GeneratorOptions("fragmented", dialects=("colon",), ipv6=True, **SMALL))
     assert len(made.capture.frames) > len(made.run.sent)
     with pytest.raises(UsageError, match="leave IPv6 out"):
-        generate(Order("fragmented", dialects=("rolebyte",), ipv6=True, **SMALL))
+        generate(GeneratorOptions("fragmented", dialects=("rolebyte",), ipv6=True, **SMALL))
 
 
 def test_hostile_knows_every_fault_of_the_wire() -> None:
@@ -291,8 +291,8 @@ def test_mixed_has_all_built_in_dialects_apart_and_other_traffic(tmp_path: Path)
     assert run.truth["capture"]["noise"] > 100
     nets = {".".join(site["broker"].split(".")[:2]): site["dialect"] for site in run.truth["sites"]}
     assert len(nets) == len(builtin_names())
-    crossings = {run.made.capture.frame_of(sent.crossing.number): sent for sent in run.made.run.sent}
-    for frame, sent in crossings.items():
+    transits = {run.made.capture.frame_of(sent.transit.number): sent for sent in run.made.run.sent}
+    for frame, sent in transits.items():
         assert frame is not None
         row = run.rows[frame]
         assert row.message is not None
@@ -308,11 +308,11 @@ def test_mixed_with_dialects_of_the_users_own(tmp_path: Path) -> None:
     check_deliveries(run)
     assert {row.message.dialect for row in run.rows.values() if row.message} == {"nibbles", "keywords", "colon"}
     with pytest.raises(UsageError, match="a form belongs to one dialect"):
-        generate(Order("mixed", form="java"))
+        generate(GeneratorOptions("mixed", form="java"))
 
 
 @pytest.mark.parametrize("scenario", GENERAL)
 def test_every_scenario_can_be_had_in_ipv6(scenario: str) -> None:
-    made = generate(Order(scenario, ipv6=True, **SMALL))
-    assert all(":" in sent.crossing.src[0] for sent in made.run.sent)
-    assert all(made.capture.frame_of(sent.crossing.number) for sent in made.run.sent if sent.crossing.arrived_ns)
+    made = generate(GeneratorOptions(scenario, ipv6=True, **SMALL))
+    assert all(":" in sent.transit.src[0] for sent in made.run.sent)
+    assert all(made.capture.frame_of(sent.transit.number) for sent in made.run.sent if sent.transit.arrived_ns)

@@ -11,7 +11,7 @@ from generators.scenarios import SCENARIOS
 from pcap_tools.dialect import builtin_names
 from tests.dissector.test_tshark import common, expected_common
 from tests.dissector.tshark import Shown, fields_of, pdml
-from tests.generators.plays import SMALL, Play, play
+from tests.generators.runs import SMALL, Play, play
 from tests.vectors import dialect_of
 
 pytestmark = pytest.mark.tshark

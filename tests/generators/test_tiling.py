@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from generators.bulk.segment import Tiling
-from generators.bulk.tiling import order_to_repeat, segment_of
+from generators.bulk.tiling import options_to_repeat, segment_of
 from generators.bulk.write import write_bulk
-from generators.generate import Made, Order, generate
+from generators.generate import GeneratedRun, GeneratorOptions, generate
 from generators.scenarios import SCENARIOS
 from pcap_tools.capture import read_datagrams
 from pcap_tools.codec.decoding import Row, decode_capture
 from pcap_tools.errors import UsageError
 from tests.conftest import Command
-from tests.generators.plays import ALL_DIALECTS, named
 from tests.generators.replay import replay
+from tests.generators.runs import ALL_DIALECTS, named
 from tests.vectors import dialect_of
 
 TILES = 3
@@ -35,8 +35,10 @@ CASES = [
 ]
 
 
-def repeat(scenario: str, path: Path, dialect: str = "colon", tiles: int = TILES, **more: Any) -> tuple[Made, Tiling]:
-    made = generate(order_to_repeat(Order(scenario, dialects=(named(dialect),), **(SMALL | more))))
+def repeat(
+    scenario: str, path: Path, dialect: str = "colon", tiles: int = TILES, **more: Any
+) -> tuple[GeneratedRun, Tiling]:
+    made = generate(options_to_repeat(GeneratorOptions(scenario, dialects=(named(dialect),), **(SMALL | more))))
     segment = segment_of(made)
     return made, write_bulk(segment, len(segment.prologue) + tiles * len(segment.body), path)
 
@@ -125,13 +127,13 @@ def test_hostile_datagrams_are_in_every_repeat(tmp_path: Path) -> None:
 def test_a_scenario_that_cannot_be_repeated_says_why(scenario: str) -> None:
     if SCENARIOS[scenario].only_once:
         with pytest.raises(UsageError, match=r"cannot be repeated to make a large capture: .* needs? .*; use another"):
-            order_to_repeat(Order(scenario))
+            options_to_repeat(GeneratorOptions(scenario))
     else:
-        assert order_to_repeat(Order(scenario)).repeated
+        assert options_to_repeat(GeneratorOptions(scenario)).repeated
         assert not scenario.startswith("report-")
 
 
 def test_chosen_sizes_stay() -> None:
-    order = order_to_repeat(Order("churn", actuators=0, rounds=3))
+    order = options_to_repeat(GeneratorOptions("churn", actuators=0, rounds=3))
     assert (order.actuators, order.rounds) == (0, 3)
     assert order.sensors == SCENARIOS["churn"].tile["sensors"]

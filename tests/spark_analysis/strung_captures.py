@@ -13,7 +13,7 @@ from pathlib import Path
 
 from generators.capture.capture_point import Capture
 from generators.capture.options import Point
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from generators.simulation.fault import CATALOGUE
 from pcap_tools.capture import CaptureWriter
 from pcap_tools.dialect import load_dialect
@@ -55,7 +55,9 @@ def _run(dialect: str, seed: int, chance: random.Random) -> Run:
     retains = loaded.spec.broker.retained != "none"
     scenario = chance.choice([one for one in SCENARIOS if one != "retained" or retains])
     capture = {"point": point}
-    order = Order(scenario, seed, (dialect,), faults=chosen, capture=capture, sensors=2, dashboards=2, rounds=3)
+    order = GeneratorOptions(
+        scenario, seed, (dialect,), faults=chosen, capture=capture, sensors=2, dashboards=2, rounds=3
+    )
     return Run(dialect, point, generate(order).capture)
 
 

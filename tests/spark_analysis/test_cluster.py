@@ -18,7 +18,7 @@ import pytest
 from benchmarks.cluster import PATIENCE_S, command_of, offspring, standalone_cluster
 from generators.bulk.tiling import segment_of
 from generators.bulk.write import write_bulk
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS
@@ -65,7 +65,7 @@ def kill_one(worker: int, kind: str, busy: bool = False) -> bool:
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
     path = tmp_path / "large.pcap"
-    write_bulk(segment_of(generate(Order("building", sensors=4, rounds=5))), PACKETS, str(path))
+    write_bulk(segment_of(generate(GeneratorOptions("building", sensors=4, rounds=5))), PACKETS, str(path))
     return path
 
 
@@ -133,7 +133,7 @@ with open_session(sys.argv[1]) as spark:
 @pytest.fixture
 def faulty(tmp_path: Path) -> Path:
     path = tmp_path / "faulty.pcap"
-    order = Order("building", faults={"forward-missing": 0.05, "ack-missing": 0.02}, sensors=4, rounds=5)
+    order = GeneratorOptions("building", faults={"forward-missing": 0.05, "ack-missing": 0.02}, sensors=4, rounds=5)
     write_bulk(segment_of(generate(order)), PACKETS, str(path))
     return path
 

@@ -16,7 +16,7 @@ import pyspark
 import pytest
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from spark_analysis.manifest import file_places, load_manifest
 from spark_analysis.source_options import SOURCE_COLUMNS
 from tests.spark_analysis.local_tables import TABLES, digest, local_tables, texts
@@ -151,7 +151,7 @@ def test_ingest_in_a_session_that_is_not_ours(tmp_path: Path, capture: Path, kin
 @pytest.mark.parametrize("unit_bytes", [3_000, 1 << 40], ids=["in units", "whole"])
 def test_the_analysis_in_a_session_that_is_not_ours(tmp_path: Path, kind: str, unit_bytes: int) -> None:
     """All tables have the rows that they have in this process; from the capture, and from the table of its messages."""
-    order = Order("building", 1, sensors=3, dashboards=2, rounds=6, faults=FAULTS)
+    order = GeneratorOptions("building", 1, sensors=3, dashboards=2, rounds=6, faults=FAULTS)
     write(generate(order).capture, tmp_path / "run.pcap")
     script = tmp_path / "job.py"
     if kind == "submitted":

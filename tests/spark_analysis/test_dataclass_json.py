@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from generators.capture.capture_point import write
 from generators.capture.options import Point
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.read.reading import read_batches
@@ -90,7 +90,7 @@ def test_a_type_that_leaves_a_choice_is_refused() -> None:
 @pytest.mark.parametrize("capture", [{"format": "pcapng"}, {"point": Point.ANY}, {"mtu": 68}], ids=str)
 def test_splits_of_a_plan_read_the_same_rows_afterwards(tmp_path: Path, capture: dict[str, Any]) -> None:
     """Between them are open fragments, and datagrams that may have copies yet."""
-    order = Order("building", 1, ("rolebyte",), sensors=5, rounds=6, capture=capture)
+    order = GeneratorOptions("building", 1, ("rolebyte",), sensors=5, rounds=6, capture=capture)
     path, dialects = tmp_path / "run.pcap", wanted_dialects()
     write(generate(order).capture, path)
     plan = plan_capture(str(path), dialects, 3000)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.errors import TopicsharkError
 from spark_analysis import check, dataframes, pipeline
 from spark_analysis.checker.verdicts import finding_of
@@ -37,7 +37,9 @@ COLLECTED_KINDS = {"failed", "facts", "edges", "runs"}
 
 
 def make(path: Path, dialect: str = "colon", seed: int = 1, rounds: int = 8) -> Path:
-    order = Order("building", seed, (dialect,), sensors=3, dashboards=2, actuators=1, rounds=rounds, faults=FAULTS)
+    order = GeneratorOptions(
+        "building", seed, (dialect,), sensors=3, dashboards=2, actuators=1, rounds=rounds, faults=FAULTS
+    )
     write(generate(order).capture, path)
     return path
 

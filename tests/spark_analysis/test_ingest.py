@@ -23,7 +23,7 @@ from generators.bulk.tiling import segment_of
 from generators.bulk.write import write_bulk
 from generators.capture.capture_point import write
 from generators.capture.options import Point
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.codec.answer_key import answer_key, subscriber_port, topic_number
 from pcap_tools.codec.decoding import Notes, Row, decode_capture
 from pcap_tools.codec.detect import wanted_dialects
@@ -46,7 +46,9 @@ OWN_DIALECT = str(REPO / "tests" / "dialects" / "keywords.toml")
 
 
 def make(path: Path, dialect: str = "colon", *, seed: int = 1, rounds: int = 3, **capture: Any) -> Path:
-    order = Order("building", seed, (dialect,), sensors=3, dashboards=2, actuators=1, rounds=rounds, capture=capture)
+    order = GeneratorOptions(
+        "building", seed, (dialect,), sensors=3, dashboards=2, actuators=1, rounds=rounds, capture=capture
+    )
     write(generate(order).capture, path)
     return path
 
@@ -298,7 +300,7 @@ def test_the_command_tells_what_it_did_and_how_it_went(topicshark: Command, capt
 @pytest.mark.long
 def test_ctrl_c_ends_the_job_and_leaves_nothing(tmp_path: Path) -> None:
     capture, out = tmp_path / "large.pcap", tmp_path / "out"
-    write_bulk(segment_of(generate(Order("building", sensors=4, rounds=5))), 400_000, capture)
+    write_bulk(segment_of(generate(GeneratorOptions("building", sensors=4, rounds=5))), 400_000, capture)
     command = [sys.executable, "-m", "topicshark.main", "ingest", str(capture), "-o", str(out), "--split-size", "1"]
     with subprocess.Popen(
         command, cwd=REPO, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

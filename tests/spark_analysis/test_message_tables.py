@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools import load_dialect
 from pcap_tools.errors import TopicsharkError
 from spark_analysis import message_tables, pipeline
@@ -37,7 +37,9 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("captures")
     paths = []
     for seed, dialect in enumerate(("colon", "topicnumber"), 1):
-        order = Order("building", seed, (dialect,), sensors=3, dashboards=2, actuators=1, rounds=6, faults=FAULTS)
+        order = GeneratorOptions(
+            "building", seed, (dialect,), sensors=3, dashboards=2, actuators=1, rounds=6, faults=FAULTS
+        )
         paths.append(folder / f"{dialect}.pcap")
         write(generate(order).capture, paths[-1])
     return paths

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.errors import TopicsharkError
 from spark_analysis import stream_analysis
 from spark_analysis.dataframes import Analysis, analyse
@@ -30,7 +30,9 @@ def make(folder: Path, count: int) -> list[Path]:
     folder.mkdir()
     paths = []
     for number in range(count):
-        order = Order("building", number + 1, ("colon",), sensors=2, dashboards=2, actuators=1, rounds=3, faults=FAULTS)
+        order = GeneratorOptions(
+            "building", number + 1, ("colon",), sensors=2, dashboards=2, actuators=1, rounds=3, faults=FAULTS
+        )
         capture = generate(order).capture
         capture.frames = [replace(frame, time_ns=frame.time_ns + number * MINUTES) for frame in capture.frames]
         paths.append(folder / f"run{number:02}.pcap")
@@ -135,7 +137,9 @@ def test_twenty_files_with_restarts_and_deaths(
 @pytest.mark.long
 def test_one_session_in_many_files(spark: SparkSession, tmp_path: Path) -> None:
     """Rotated files of one run are one session of the stream; but for its name all is as with `merge`."""
-    whole = generate(Order("building", 5, ("colon",), sensors=2, dashboards=2, actuators=1, rounds=6, faults=FAULTS))
+    whole = generate(
+        GeneratorOptions("building", 5, ("colon",), sensors=2, dashboards=2, actuators=1, rounds=6, faults=FAULTS)
+    )
     frames = whole.capture.frames
     (tmp_path / "in").mkdir()
     third = len(frames) // 3 + 1

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.codec.decoding import decode_capture
 from pcap_tools.dialect import load_dialect
 from spark_analysis.source_options import SOURCE_COLUMNS
@@ -20,7 +20,7 @@ Row = tuple[Any, ...]
 def write_capture(path: Path, *dialects: str, seed: int = 1, rounds: int = 3, **capture: Any) -> Path:
     """Traffic of a building in these dialects."""
     scenario = "mixed" if len(dialects) > 1 else "building"
-    order = Order(scenario, seed=seed, dialects=dialects or ("colon",), rounds=rounds, capture=capture)
+    order = GeneratorOptions(scenario, seed=seed, dialects=dialects or ("colon",), rounds=rounds, capture=capture)
     path.parent.mkdir(parents=True, exist_ok=True)
     write(generate(order).capture, path)
     return path

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import pytest
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.dialect import builtin_names
 from tests.conftest import REPO
 from tests.pcap_tools.capture import packets as p
@@ -117,7 +117,7 @@ def test_real_captures(ways: Ways, shared_captures: Path, name: str) -> None:
 @pytest.mark.parametrize("scenario", ["mixed", "hostile", "fragmented"])
 def test_scenarios_and_noise(ways: Ways, tmp_path: Path, scenario: str) -> None:
     write(
-        generate(Order(scenario, seed=3, sensors=3, dashboards=2, rounds=4, capture={"noise": 1})).capture,
+        generate(GeneratorOptions(scenario, seed=3, sensors=3, dashboards=2, rounds=4, capture={"noise": 1})).capture,
         tmp_path / "a.pcapng",
     )
     assert "skipped" in ways.agree(str(tmp_path / "a.pcapng")).err
@@ -126,7 +126,7 @@ def test_scenarios_and_noise(ways: Ways, tmp_path: Path, scenario: str) -> None:
 
 @pytest.mark.parametrize("dialect", builtin_names())
 def test_a_building_of_each_dialect_and_its_copies(ways: Ways, tmp_path: Path, dialect: str) -> None:
-    order = Order("building", dialects=(dialect,), rounds=2, sensors=3, capture={"point": "any"})
+    order = GeneratorOptions("building", dialects=(dialect,), rounds=2, sensors=3, capture={"point": "any"})
     write(generate(order).capture, tmp_path / "a.pcap")
     assert "[copy of " in ways.agree(str(tmp_path / "a.pcap")).out
 

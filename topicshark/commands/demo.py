@@ -57,9 +57,9 @@ def _step(number: int, what: str) -> Iterator[None]:
 
 def _generate(capture: Path, truth: Path) -> dict[str, Any]:
     from generators.capture.capture_point import write
-    from generators.generate import Order, generate
+    from generators.generate import GeneratorOptions, generate
 
-    order = Order("mixed", dialects=DIALECTS, faults=FAULTS, sensors=4, dashboards=3, actuators=2, rounds=30)
+    order = GeneratorOptions("mixed", dialects=DIALECTS, faults=FAULTS, sensors=4, dashboards=3, actuators=2, rounds=30)
     made = generate(order)
     write(made.capture, capture)
     told = made.truth()

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from generators.capture.capture_point import Capture, CapturedFrame
 from generators.capture.options import Point
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from generators.simulation.fault import CATALOGUE
 from pcap_tools.capture import CaptureWriter
 from pcap_tools.codec.detect import wanted_dialects
@@ -57,14 +57,14 @@ class Cuts:
 
 
 @st.composite
-def orders(draw: st.DrawFn) -> Order:
+def orders(draw: st.DrawFn) -> GeneratorOptions:
     """Small sessions with two faults that their dialect can have."""
     dialect = draw(st.sampled_from(DIALECTS))
     loaded = load_dialect(dialect)
     scenarios = [one for one in SCENARIOS if one != "retained" or loaded.spec.broker.retained != "none"]
     faults = sorted(name for name, one in CATALOGUE.items() if one.fits(loaded) is None)
     chosen = draw(st.lists(st.sampled_from(faults), max_size=2, unique=True))
-    return Order(
+    return GeneratorOptions(
         draw(st.sampled_from(scenarios)),
         draw(st.integers(1, 10**6)),
         (dialect,),
@@ -127,7 +127,7 @@ def same(found: Tables, expected: Tables) -> None:
 class Example:
     """A session in one capture, and what its tables hold when it is read as a whole."""
 
-    def __init__(self, order: Order, folder: Path) -> None:
+    def __init__(self, order: GeneratorOptions, folder: Path) -> None:
         self.folder = folder
         self.capture = generate(order).capture
         self.options = Options(wanted_dialects(order.dialects), summaries=False, tables=frozenset(ROW_TABLES))
@@ -184,7 +184,7 @@ def without_ids(found: Tables) -> Tables:
 
 LOSS = {"network-loss": 0.1, "forward-missing": 0.2}
 # What some clients' datagrams show of the network makes other clients' deliveries uncertain.
-UNCERTAIN = Order(
+UNCERTAIN = GeneratorOptions(
     "retained", 14, ("colon",), faults=LOSS, capture={"point": Point.ANY}, sensors=2, dashboards=2, rounds=3
 )
 
@@ -192,7 +192,7 @@ UNCERTAIN = Order(
 @example(UNCERTAIN, Cuts((0.5,), 3, 10))
 @settings(max_examples=EXAMPLES, derandomize=not MANY, database=None)
 @given(orders(), cuts())
-def test_fuzz_any_cut_has_the_rows_of_the_whole(order: Order, cut: Cuts) -> None:
+def test_fuzz_any_cut_has_the_rows_of_the_whole(order: GeneratorOptions, cut: Cuts) -> None:
     with TemporaryDirectory() as folder:
         made = Example(order, Path(folder))
         note(f"{order}, {cut}")
@@ -206,7 +206,7 @@ def test_fuzz_any_cut_has_the_rows_of_the_whole(order: Order, cut: Cuts) -> None
 @pytest.mark.xdist_group("spark")
 def test_spark_has_the_rows_of_the_whole(spark: SparkSession, tmp_path: Path) -> None:
     faults = {"forward-missing": 0.1, "ack-missing": 0.1, "network-loss": 0.05}
-    order = Order("churn", 5, ("colon",), faults=faults, sensors=2, dashboards=2, rounds=4)
+    order = GeneratorOptions("churn", 5, ("colon",), faults=faults, sensors=2, dashboards=2, rounds=4)
     example, engine = Example(order, tmp_path), SparkEngine(spark)
     assert all(example.whole.values()), "each table has rows"
     try:

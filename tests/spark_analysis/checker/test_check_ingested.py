@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.schema import SCHEMA_VERSION
 from pcap_tools.errors import TopicsharkError, UsageError
@@ -40,7 +40,9 @@ NEW_COLUMNS = ["key", "number", "port", "ip_id", "code", "accepted", "qos", "dup
 
 
 def make(path: Path, dialect: str = "colon", seed: int = 1, faults: dict[str, float] = FAULTS) -> Path:
-    order = Order("building", seed, (dialect,), sensors=3, dashboards=2, actuators=1, rounds=8, faults=faults)
+    order = GeneratorOptions(
+        "building", seed, (dialect,), sensors=3, dashboards=2, actuators=1, rounds=8, faults=faults
+    )
     write(generate(order).capture, path)
     return path
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.checker.broker_activity import set_beside
 from spark_analysis.checker.endpoints import pairs_of
@@ -46,7 +46,7 @@ class Session:
     facts: SessionFacts
 
     @classmethod
-    def of(cls, order: Order, pauses: Sequence[float]) -> Session:
+    def of(cls, order: GeneratorOptions, pauses: Sequence[float]) -> Session:
         """What the order makes, again and again after these pauses."""
         capture = generate(order).capture
         run, frames = capture.frames, list(capture.frames)
@@ -110,7 +110,7 @@ SHARES = st.integers(0, MOST_BATCHES - 1).flatmap(
 
 @settings(max_examples=2 * EXAMPLES, derandomize=not MANY, database=None, deadline=None)
 @given(orders(), st.lists(st.sampled_from(PAUSES), max_size=2), SHARES)
-def test_fuzz_exchanges_of_any_batches(order: Order, pauses: list[float], shares: list[float]) -> None:
+def test_fuzz_exchanges_of_any_batches(order: GeneratorOptions, pauses: list[float], shares: list[float]) -> None:
     session = Session.of(order, pauses)
     note(f"{order}, {pauses}")
     expected = judge_session(session.events, session.facts).exchanges

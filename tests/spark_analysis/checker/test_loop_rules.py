@@ -9,7 +9,7 @@ import pytest
 
 from generators.capture.capture_point import write
 from generators.capture.options import Point as Place
-from generators.generate import Made, Order, generate
+from generators.generate import GeneratedRun, GeneratorOptions, generate
 from pcap_tools import load_dialect
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.read.reading import read_file
@@ -197,11 +197,11 @@ PLACES = ["broker", "any", "dashboard1"]
 @cache
 def made(
     seed: int = 1, faults: tuple[tuple[str, float], ...] = (), scenario: str = "building", at: str = "any"
-) -> Made:
+) -> GeneratedRun:
     client = at if at not in list(Place) else None
     capture = {"point": Place.CLIENT if client else Place(at)}
     return generate(
-        Order(
+        GeneratorOptions(
             scenario,
             seed,
             ("rolebyte",),
@@ -215,7 +215,7 @@ def made(
     )
 
 
-def checked(one: Made) -> Found:
+def checked(one: GeneratedRun) -> Found:
     file = BytesIO()
     write(one.capture, file)
     file.seek(0)

@@ -16,7 +16,7 @@ from spark_analysis.checker.policy import Policy
 from spark_analysis.checker.rulebook.page import page
 from spark_analysis.checker.rules import FAMILIES, RULES, applies, level_of
 from tests.conftest import REPO
-from tests.generators.plays import ALL_DIALECTS, named
+from tests.generators.runs import ALL_DIALECTS, named
 
 WARNINGS = {"P-CLIENT-TO-CLIENT", "A-CLIENT-MISSING", "N-UNKNOWN-PUBLISH", "N-UNKNOWN-SUBSCRIBE"}
 

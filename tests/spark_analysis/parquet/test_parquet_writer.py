@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools import load_dialect
 from pcap_tools.capture import read_datagrams
 from pcap_tools.columnar.decode.decoder import Decoder
@@ -22,7 +22,7 @@ from spark_analysis.storage import LocalFile
 
 def test_rows_keep_their_addresses_while_the_addresses_become_more(tmp_path: Path) -> None:
     capture, target = tmp_path / "run.pcap", tmp_path / "out.parquet"
-    write(generate(Order("building", sensors=40, rounds=5)).capture, capture)
+    write(generate(GeneratorOptions("building", sensors=40, rounds=5)).capture, capture)
     decoder = Decoder([load_dialect("colon")], capture="run")
     counts = []
     with MessagesFile(LocalFile(str(target))) as file:
@@ -78,7 +78,7 @@ def test_columns_that_changed_have_another_version() -> None:
 def test_files_from_before_there_were_keys_are_read_beside_new_ones(tmp_path: Path) -> None:
     capture, folder = tmp_path / "run.pcap", tmp_path / "messages"
     folder.mkdir()
-    write(generate(Order("building", dialects=("mqttsn",), sensors=3, rounds=2)).capture, capture)
+    write(generate(GeneratorOptions("building", dialects=("mqttsn",), sensors=3, rounds=2)).capture, capture)
     for name, columns in (("new", ALL_COLUMNS), ("old", None)):
         decoder = Decoder([load_dialect("mqttsn")], columns=columns, capture=name)
         with MessagesFile(LocalFile(str(folder / f"{name}.parquet"))) as file:

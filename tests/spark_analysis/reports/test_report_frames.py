@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.read.datagrams import DatagramBatch
@@ -47,7 +47,7 @@ def test_the_frames_of_a_finding_and_those_of_the_same_client_and_topic_nearby(t
 
 def test_they_are_few(tmp_path: Path) -> None:
     path = tmp_path / "run.pcap"
-    write(generate(Order("building", 1, ("colon",))).capture, path)
+    write(generate(GeneratorOptions("building", 1, ("colon",))).capture, path)
     many = finding(capture=str(path), frame=200, related=tuple(range(1, 180)), client=None, time_ns=0)
     (rows,) = near(path, many)
     assert frames(rows) == [*range(1, 9), 200]
@@ -57,7 +57,7 @@ def test_they_are_few(tmp_path: Path) -> None:
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("long") / "long.pcap"
     faults = {"ack-missing": 0.02, "forward-missing": 0.02}
-    write(generate(Order("building", 1, ("colon",), rounds=100, faults=faults)).capture, path)
+    write(generate(GeneratorOptions("building", 1, ("colon",), rounds=100, faults=faults)).capture, path)
     return path
 
 

@@ -11,7 +11,7 @@ from topicshark.exit_codes import ExitCode
 from topicshark.progress import counter, end_counter
 
 if TYPE_CHECKING:
-    from generators.generate import Made, Order
+    from generators.generate import GeneratedRun, GeneratorOptions
 
 app = new_app()
 
@@ -181,10 +181,10 @@ def _whole_number(text: str) -> int:
     raise UsageError(f"--packets takes a whole number like 1_000_000 or 1e6, not {text!r}")
 
 
-def _order_at(wanted: dict[str, Any], place: dict[str, Any]) -> "Order":
+def _order_at(wanted: dict[str, Any], place: dict[str, Any]) -> "GeneratorOptions":
     """The order with the place at which the capture is taken."""
     from generators.capture.options import LinkType, Point
-    from generators.generate import Order
+    from generators.generate import GeneratorOptions
     from pcap_tools.errors import UsageError
 
     capture = place["capture"]
@@ -194,10 +194,10 @@ def _order_at(wanted: dict[str, Any], place: dict[str, Any]) -> "Order":
         if capture["link"] not in list(LinkType):
             raise UsageError(f"unknown link layer {capture['link']!r}; known: {', '.join(LinkType)}")
         capture["link"] = LinkType(capture["link"])
-    return Order(**wanted, capture=capture, client=place.get("client"))
+    return GeneratorOptions(**wanted, capture=capture, client=place.get("client"))
 
 
-def _made(order: "Order") -> "Made":
+def _made(order: "GeneratorOptions") -> "GeneratedRun":
     from generators.generate import generate
 
     made = generate(order, counter("simulated datagrams"))
@@ -216,15 +216,15 @@ def _simulated(wanted: dict[str, Any], place: dict[str, Any], output: str, truth
     write(made.capture, output, names=made.host_names() if output.endswith(".pcapng") else None)
     told = made.truth()
     _write_truth(told, truth)
-    faults = f", {len(told['faults'])} faults" if made.armed else ""
+    faults = f", {len(told['faults'])} faults" if made.injectors else ""
     typer.echo(f"{len(made.capture.frames)} frames in {output}{faults}", err=output == "-")
 
 
 def _bulk(wanted: dict[str, Any], place: dict[str, Any], packets: int, output: str, truth: Path | None) -> None:
-    from generators.bulk.tiling import order_to_repeat, segment_of, tiling_facts
+    from generators.bulk.tiling import options_to_repeat, segment_of, tiling_facts
     from generators.bulk.write import write_bulk
 
-    made = _made(order_to_repeat(_order_at(wanted, place)))
+    made = _made(options_to_repeat(_order_at(wanted, place)))
     options = made.capture.options
     tell = counter("packets", packets)
     tiling = write_bulk(
@@ -241,14 +241,14 @@ def _bulk(wanted: dict[str, Any], place: dict[str, Any], packets: int, output: s
 
 
 def _live(wanted: dict[str, Any], to: str, rate: float, output: str, truth: Path | None) -> None:
-    from generators.generate import DEFAULT_DIALECT, Order
+    from generators.generate import DEFAULT_DIALECT, GeneratorOptions
     from generators.live import play
     from pcap_tools.dialect import load_dialect
     from topicshark.commands.traffic.clients import broker_port, endpoint
 
     dialect = load_dialect((wanted["dialects"] or (DEFAULT_DIALECT,))[0])
     broker = endpoint(to, broker_port(dialect))
-    told = play(Order(**wanted, broker_at=broker), output, rate, _say, counter("datagrams"))
+    told = play(GeneratorOptions(**wanted, broker_at=broker), output, rate, _say, counter("datagrams"))
     end_counter()
     _write_truth(told, truth)
     exchanges = told["exchanges"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.capture import read_datagrams
 from pcap_tools.codec.detect import Detector
 from pcap_tools.columnar.decode import learning
@@ -33,14 +33,14 @@ def learned(capture: Path, most: int) -> Detector:
 @pytest.mark.parametrize(
     "order",
     [
-        Order("building", dialects=("colon",), capture={"noise": 0.3}, faults=FAULTS),
-        Order("building", dialects=("topicnumber",), sensors=3, rounds=3),
-        Order("building", dialects=("mqttsn",), capture={"point": "any"}),
-        Order("mixed", dialects=("rolebyte", "portdigits", "topicbyte")),
+        GeneratorOptions("building", dialects=("colon",), capture={"noise": 0.3}, faults=FAULTS),
+        GeneratorOptions("building", dialects=("topicnumber",), sensors=3, rounds=3),
+        GeneratorOptions("building", dialects=("mqttsn",), capture={"point": "any"}),
+        GeneratorOptions("mixed", dialects=("rolebyte", "portdigits", "topicbyte")),
     ],
     ids=["faults", "padded", "copies", "several"],
 )
-def test_tallies_are_those_of_single_datagrams(tmp_path: Path, order: Order, rows: int) -> None:
+def test_tallies_are_those_of_single_datagrams(tmp_path: Path, order: GeneratorOptions, rows: int) -> None:
     capture = tmp_path / "run.pcapng"
     write(generate(order).capture, capture)
     one_by_one, at_once = learned(capture, 5000), Detector(DIALECTS)

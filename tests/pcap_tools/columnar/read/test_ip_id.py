@@ -9,7 +9,7 @@ import pytest
 
 from generators.capture.capture_point import write
 from generators.capture.options import Point
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.codec.detect import Detector
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.learning import find_dialects
@@ -44,7 +44,7 @@ def by_columns(batches: Any) -> list[tuple[int, int | None]]:
 @pytest.mark.parametrize("name", GENERATED)
 def test_generated(tmp_path: Path, name: str) -> None:
     path = tmp_path / "run.pcap"
-    write(generate(Order("building", sensors=3, dashboards=2, rounds=4, **GENERATED[name])).capture, path)
+    write(generate(GeneratorOptions("building", sensors=3, dashboards=2, rounds=4, **GENERATED[name])).capture, path)
     compare(path, idents=name != "IPv6")
     fragments = tshark_fields(path, "frame.number", only="ip.flags.mf == 1")
     assert bool(fragments) == name.startswith("fragments")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tests.generators.seen.story import AT_ONCE_NS, MILLISECOND, REQUESTS, SECOND, Seen, Story, frames
+from tests.generators.observers.story import AT_ONCE_NS, MILLISECOND, REQUESTS, SECOND, Seen, Story, frames
 
 RESEND_NS = {
     "colon": 5 * SECOND,

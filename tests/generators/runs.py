@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from generators.capture.capture_point import write
-from generators.generate import Made, Order, generate
+from generators.generate import GeneratedRun, GeneratorOptions, generate
 from pcap_tools.codec.decoding import Row, decode_capture
 from pcap_tools.dialect import builtin_names
 from tests.vectors import DIALECTS, dialect_of, own_dialect_names
@@ -20,7 +20,7 @@ SMALL: dict[str, Any] = {"sensors": 3, "dashboards": 3, "actuators": 1, "rounds"
 class Play:
     """A run, the file it was written to, its truth, and what the codec reads in the file, by frame."""
 
-    made: Made
+    made: GeneratedRun
     path: Path
     truth: dict[str, Any]
     rows: dict[int, Row]
@@ -35,7 +35,7 @@ def named(dialect: str) -> str:
 
 
 def play(scenario: str, folder: Path, *dialects: str, **more: Any) -> Play:
-    made = generate(Order(scenario, dialects=tuple(map(named, dialects)), **more))
+    made = generate(GeneratorOptions(scenario, dialects=tuple(map(named, dialects)), **more))
     path = folder / "run.pcap"
     write(made.capture, path)
     known = [dialect_of(name) for name in dialects] or None

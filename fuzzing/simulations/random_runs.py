@@ -13,7 +13,7 @@ from generators.scenarios.building import create_topics, wanted
 from generators.scenarios.script import PUBLISHERS, SUBSCRIBERS, role
 from generators.simulation.engine import START_NS
 from generators.simulation.network import DOUBLE_AFTER_NS, MILLISECOND, Cut, Delay, NetworkOptions
-from generators.simulation.random_source import Chance
+from generators.simulation.random_source import RandomSource
 from generators.simulation.site import Node, Site, Verb
 from generators.simulation.vocabulary import Vocabulary
 from pcap_tools.dialect import Dialect
@@ -24,7 +24,7 @@ LASTS_S = 24.0
 SPACING_S = 1.0
 FIRST_PAYLOAD = 10_000  # five digits: every dialect has room for them
 LONGEST_CUT_S = 15.0
-WORST_EXPONENTIAL = 37  # so many times the mean is the longest delay that chance can draw
+WORST_EXPONENTIAL = 37  # so many times the mean is the longest delay that rng can draw
 WORST_HOPS = 12  # a delay, ten more of what is overtaken, one more of a double
 SHORT_TOPICS = [b"aa", b"ab", b"ba"]
 
@@ -44,29 +44,29 @@ class Play:
 
 def write_play(dialect: Dialect, seed: int) -> Play:
     """The play of a seed: always the same one."""
-    chance = Chance(f"{seed} play {dialect.name}")
-    network = _network(chance)
-    site = Site(dialect, client_settings=_settings(dialect, network, chance))
-    publishers = [site.node(f"publisher{number}", role(dialect, PUBLISHERS)) for number in range(chance.between(1, 4))]
+    rng = RandomSource(f"{seed} play {dialect.name}")
+    network = _network(rng)
+    site = Site(dialect, client_settings=_settings(dialect, network, rng))
+    publishers = [site.node(f"publisher{number}", role(dialect, PUBLISHERS)) for number in range(rng.between(1, 4))]
     words = Vocabulary(dialect, role=role(dialect, PUBLISHERS))
-    topics = words.topics(chance.between(1, 5))
-    if site.client_settings.get("qos") is not None and (site.client_settings["qos"] < 0 or chance.happens(0.2)):
+    topics = words.topics(rng.between(1, 5))
+    if site.client_settings.get("qos") is not None and (site.client_settings["qos"] < 0 or rng.happens(0.2)):
         topics = SHORT_TOPICS
     begin = create_topics(site, topics)
     haste = 0.3 if any(one.means == "ack" for variants in dialect.spec.messages.values() for one in variants) else 0.0
-    _subscribe(site, chance, words, wanted(dialect, publishers, topics), begin, haste)
-    _publish(site, chance, publishers, topics, words.can_retain(), haste)
-    return Play(seed, site, _with_cuts(network, chance, site), _restarts(chance))
+    _subscribe(site, rng, words, wanted(dialect, publishers, topics), begin, haste)
+    _publish(site, rng, publishers, topics, words.can_retain(), haste)
+    return Play(seed, site, _with_cuts(network, rng, site), _restarts(rng))
 
 
-def _settings(dialect: Dialect, network: NetworkOptions, chance: Chance) -> dict[str, Any]:
+def _settings(dialect: Dialect, network: NetworkOptions, rng: RandomSource) -> dict[str, Any]:
     """Clients that wait for as long as an old ACK may still come: where ACKs carry no id there is no other way."""
     settle_ns = 2 * worst_delay_ns(network) + SECOND // 20
-    backoff = chance.pick((1.0, 1.5))
-    timing = Timing(SECOND, backoff, limit=chance.between(3, 9), settle_ns=settle_ns)
+    backoff = rng.pick((1.0, 1.5))
+    timing = Timing(SECOND, backoff, limit=rng.between(3, 9), settle_ns=settle_ns)
     settings: dict[str, Any] = {"timing": timing}
     if dialect.spec.broker.sessions == "mqtt-sn":
-        settings["qos"] = chance.pick((1, 1, 1, 0, -1))
+        settings["qos"] = rng.pick((1, 1, 1, 0, -1))
     return settings
 
 
@@ -79,70 +79,72 @@ def worst_delay_ns(network: NetworkOptions) -> int:
 # -- who does what ----------------------------------------------------------------------------------------------------
 
 
-def _subscribe(site: Site, chance: Chance, words: Vocabulary, topics: list[bytes], begin: float, haste: float) -> None:
+def _subscribe(
+    site: Site, rng: RandomSource, words: Vocabulary, topics: list[bytes], begin: float, haste: float
+) -> None:
     """Some stay, some leave, some come back, some subscribe to the same twice."""
     filters = words.filters(topics)
     if not filters:
         return
     leaves = words.can_unsubscribe(filters[0])
     has_sessions = site.dialect.spec.broker.sessions != "none"
-    for number in range(chance.between(1, 5)):
+    for number in range(rng.between(1, 5)):
         node = site.node(f"subscriber{number}", role(site.dialect, SUBSCRIBERS))
-        time = begin + chance.rng.random() * 5
-        mine = [chance.pick(filters) for _ in range(chance.between(1, 4))]
-        for _ in range(chance.between(1, 7)):
-            verb = Verb.UNSUBSCRIBE if leaves and chance.happens(0.35) else Verb.SUBSCRIBE
-            site.at(time, node, verb, chance.pick(mine))
-            time += _pause(chance, haste)
-        if has_sessions and chance.happens(0.3):
+        time = begin + rng.random() * 5
+        mine = [rng.pick(filters) for _ in range(rng.between(1, 4))]
+        for _ in range(rng.between(1, 7)):
+            verb = Verb.UNSUBSCRIBE if leaves and rng.happens(0.35) else Verb.SUBSCRIBE
+            site.at(time, node, verb, rng.pick(mine))
+            time += _pause(rng, haste)
+        if has_sessions and rng.happens(0.3):
             site.at(time, node, Verb.CLOSE)
 
 
 def _publish(
-    site: Site, chance: Chance, publishers: list[Node], topics: list[bytes], can_retain: bool, haste: float
+    site: Site, rng: RandomSource, publishers: list[Node], topics: list[bytes], can_retain: bool, haste: float
 ) -> None:
     number = FIRST_PAYLOAD
     for publisher in publishers:
-        time = chance.rng.random() * 4
+        time = rng.random() * 4
         while time < LASTS_S:
             number += 1
-            retain = can_retain and chance.happens(0.4)
-            site.at(time, publisher, Verb.PUBLISH, chance.pick(topics), b"%d" % number, retain)
-            time += _pause(chance, haste)
+            retain = can_retain and rng.happens(0.4)
+            site.at(time, publisher, Verb.PUBLISH, rng.pick(topics), b"%d" % number, retain)
+            time += _pause(rng, haste)
 
 
-def _pause(chance: Chance, haste: float) -> float:
+def _pause(rng: RandomSource, haste: float) -> float:
     """Between two things that a node does; in haste, hardly any."""
-    return chance.rng.random() * 0.2 if chance.happens(haste) else SPACING_S + chance.rng.random() * 4
+    return rng.random() * 0.2 if rng.happens(haste) else SPACING_S + rng.random() * 4
 
 
 # -- what goes wrong --------------------------------------------------------------------------------------------------
 
 
-def _network(chance: Chance) -> NetworkOptions:
-    delay = chance.pick(tuple(Delay))
+def _network(rng: RandomSource) -> NetworkOptions:
+    delay = rng.pick(tuple(Delay))
     most = MILLISECOND if delay is Delay.EXPONENTIAL else 20 * MILLISECOND
     return NetworkOptions(
-        delay_ns=chance.between(50_000, most),
+        delay_ns=rng.between(50_000, most),
         delay=delay,
-        loss=_share(chance),
-        double=_share(chance),
-        reorder=_share(chance),
+        loss=_share(rng),
+        double=_share(rng),
+        reorder=_share(rng),
     )
 
 
-def _share(chance: Chance) -> float:
-    return chance.rng.random() * 0.3 if chance.happens(0.6) else 0.0
+def _share(rng: RandomSource) -> float:
+    return rng.random() * 0.3 if rng.happens(0.6) else 0.0
 
 
-def _with_cuts(network: NetworkOptions, chance: Chance, site: Site) -> NetworkOptions:
+def _with_cuts(network: NetworkOptions, rng: RandomSource, site: Site) -> NetworkOptions:
     """Partitions: a node that nobody reaches for a while, or the broker, which is all of them."""
     cuts = []
-    for _ in range(chance.pick((0, 0, 1, 2))):
-        begin = START_NS + int(chance.rng.random() * LASTS_S * SECOND)
-        cuts.append(Cut(chance.pick(site.hosts), begin, begin + int(chance.rng.random() * LONGEST_CUT_S * SECOND)))
+    for _ in range(rng.pick((0, 0, 1, 2))):
+        begin = START_NS + int(rng.random() * LASTS_S * SECOND)
+        cuts.append(Cut(rng.pick(site.hosts), begin, begin + int(rng.random() * LONGEST_CUT_S * SECOND)))
     return replace(network, cuts=tuple(cuts))
 
 
-def _restarts(chance: Chance) -> tuple[int, ...]:
-    return tuple(sorted(int(chance.rng.random() * LASTS_S * SECOND) for _ in range(chance.pick((0, 0, 0, 1, 2)))))
+def _restarts(rng: RandomSource) -> tuple[int, ...]:
+    return tuple(sorted(int(rng.random() * LASTS_S * SECOND) for _ in range(rng.pick((0, 0, 0, 1, 2)))))

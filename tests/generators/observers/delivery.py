@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from tests.generators.seen.story import AT_ONCE_NS, SECOND, Seen, Story, frames
+from tests.generators.observers.story import AT_ONCE_NS, SECOND, Seen, Story, frames
 
 LATE_NS = 3 * SECOND
 # What a wildcard stands for, by dialect; longer signs first.

@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import Any
 
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools import load_dialect
 from pcap_tools.codec.decoding import decode_capture
 
@@ -66,7 +66,7 @@ def story(
     dialect: str, scenario: str, faults: tuple[tuple[str, float], ...] = (), seed: int = 1, **sizes: Any
 ) -> Story:
     """Generate, write, read back."""
-    order = Order(scenario, seed, (dialect,), faults=dict(faults), **sizes)
+    order = GeneratorOptions(scenario, seed, (dialect,), faults=dict(faults), **sizes)
     made = generate(order)
     truth = made.truth()
     file = BytesIO()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.generators.seen.delivery import WILDCARDS, undue
-from tests.generators.seen.story import Seen, Story, frames
+from tests.generators.observers.delivery import WILDCARDS, undue
+from tests.generators.observers.story import Seen, Story, frames
 
 BROKERS_ALONE = {
     "colon": {"PUBACK", "SUBACK", "UNSUBACK"},

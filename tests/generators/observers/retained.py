@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.generators.seen.acks import talks
-from tests.generators.seen.delivery import retained_copies, wants
-from tests.generators.seen.story import Seen, Story, frames
+from tests.generators.observers.acks import talks
+from tests.generators.observers.delivery import retained_copies, wants
+from tests.generators.observers.story import Seen, Story, frames
 
 RETAINED_COMES_FIRST = ("colon", "magicbyte")
 
