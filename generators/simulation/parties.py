@@ -85,6 +85,8 @@ class Parties:
             return
         topic = self._remember(came)
         sends = self.broker.handle(came.transit.datagram, came.transit.src, now)
+        while self.broker.turns:
+            sends += self.broker.proceed(now)
         outgoing = [self._broker_out(send, came) for send in sends]
         self._note_purposes(came, outgoing)
         self._take_activation(None, came, outgoing, now, topic)

@@ -56,10 +56,14 @@ class RegexIndex:
     def is_wild(self, text: bytes) -> bool:
         return b"*" in text
 
+    def wildcards(self, text: bytes) -> int:
+        return 0
+
+    def matches(self, text: bytes, topic: bytes) -> bool:
+        try:
+            return re.fullmatch(text.replace(b"*", b".*"), topic) is not None
+        except re.error as error:
+            raise FilterFailure(str(error)) from error
+
     def matching(self, topic: bytes) -> Iterator[bytes]:
-        for text in self._filters:
-            try:
-                if re.fullmatch(text.replace(b"*", b".*"), topic):
-                    yield text
-            except re.error as error:
-                raise FilterFailure(str(error)) from error
+        return (text for text in self._filters if self.matches(text, topic))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pcap_tools.codec.message import Message
 from pcap_tools.dialect.spec import TopicsSpec
+from reference_broker.broker.limits import Shares
 from reference_broker.messages.sending import Endpoint
 
 MAX_NUMBERS = 100_000
@@ -19,6 +20,7 @@ class TopicNumbers:
         self._shared = shared
         self._names: dict[tuple[Endpoint | None, int], bytes] = {}
         self._created: dict[bytes, None] = {}
+        self._share = Shares(MAX_NUMBERS)
 
     @property
     def field(self) -> str:
@@ -35,12 +37,17 @@ class TopicNumbers:
     def can_bind(self, message: Message, source: Endpoint) -> bool:
         """The same creation again is fine, another name for a bound number is not."""
         key = self._key(message, source)
-        if key is None or message.topic is None or len(self._names) >= MAX_NUMBERS:
+        if key is None or message.topic is None:
             return False
-        return self._names.get(key, message.topic) == message.topic
+        if key in self._names:
+            return self._names[key] == message.topic
+        return self._share.fits(source[0])
 
     def bind(self, source: Endpoint | None, number: int, name: bytes) -> None:
-        self._names[None if self._shared else source, number] = name
+        key = None if self._shared else source, number
+        if key not in self._names:
+            self._share.take(source[0] if source is not None else "", fair=False)
+        self._names[key] = name
         self._created[name] = None
 
     def name(self, message: Message, source: Endpoint) -> bytes | None:

@@ -113,7 +113,7 @@ class State:
 def changes_of(broker: Broker) -> Iterator[Record]:
     """The changes that would make an empty broker into this one. Sessions are not kept: their clients connect anew."""
     for topic, datagram in broker.retained:
-        yield {"retain": topic.hex(), "datagram": datagram.hex()}
+        yield {"retain": topic.hex(), "datagram": datagram.hex(), "host": broker.retained.host_of(topic)}
     for source, number, name in broker.numbers:
         host, port = source or ("127.0.0.1", 0)  # numbers that all publishers share belong to nobody
         yield {"create": name.hex(), "number": str(number), "host": host, "port": str(port)}
@@ -125,13 +125,14 @@ def changes_of(broker: Broker) -> Iterator[Record]:
 def restore(broker: Broker, change: Record) -> bool:
     """Do again what a change did; false if a limit now forbids it, KeyError or ValueError if it is none we know."""
     if "retain" in change:
-        return broker.retained.keep(bytes.fromhex(change["retain"]), bytes.fromhex(change["datagram"]))
+        topic, datagram = bytes.fromhex(change["retain"]), bytes.fromhex(change["datagram"])
+        return broker.retained.keep(topic, datagram, change.get("host", ""), fair=False)
     if "unretain" in change:
         broker.retained.drop(bytes.fromhex(change["unretain"]))
     elif "create" in change:
         broker.numbers.bind(_endpoint(change), int(change["number"]), bytes.fromhex(change["create"]))
     elif "subscribe" in change:
-        return broker.subscriptions.add(bytes.fromhex(change["subscribe"]), _endpoint(change))
+        return broker.subscriptions.add(bytes.fromhex(change["subscribe"]), _endpoint(change), fair=False)
     else:
         broker.subscriptions.remove(bytes.fromhex(change["unsubscribe"]), _endpoint(change))
     return True

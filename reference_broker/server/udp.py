@@ -1,35 +1,38 @@
 """The UDP server around a broker: sockets, clocks and signals, so that the broker itself needs none.
 
-Datagrams are taken from the socket many at a time. Nothing that the network sends stops it: an error of the socket or
-of the broker itself is counted and the next datagram handled.
+Datagrams are taken from the socket many at a time and wait in an inbox of 200 ms of work; between batches the broker
+goes on with long work. Nothing that the network sends stops it: an error of the socket or of the broker itself is
+counted and the next datagram handled.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import select
 import signal
 import socket
 import struct
 import time
 import traceback
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from ipaddress import ip_address
-from pathlib import Path
 
 from pcap_tools.errors import UsageError
-from reference_broker.broker.core import Broker
+from reference_broker.broker import Broker
 from reference_broker.messages.sending import Endpoint, Send
+from reference_broker.server.batches import Batches
+from reference_broker.server.complaints import Complaints
+from reference_broker.server.inbox import Inbox
 from reference_broker.server.journal import JournalError
 from reference_broker.server.message_log import MessageLog
+from reference_broker.server.nearby import Nearby, Network
 from reference_broker.server.recorder import Recorder
 from reference_broker.server.state import State
 
-MAX_DATAGRAM = 65_535
-BATCH = 256
+BATCH = 64
+RECEIVE = 2_048  # datagrams from the socket between two batches
 TICK_MS = 100
 RECEIVE_BUFFER = 8 << 20
 SO_RCVBUFFORCE = 33  # of Linux; the socket module does not know it
@@ -45,7 +48,8 @@ class Server:
     >>> server.state = State("broker.state", broker, say=print)     # doctest: +SKIP
     >>> server.handle_signals(); server.serve()                     # doctest: +SKIP
 
-    ``state``, ``recorder`` and ``log`` are set before ``serve``, which closes them at its end.
+    ``state``, ``recorder``, ``log`` and ``allowed`` are set before ``serve``, which closes them at its end. ``allowed``
+    are the networks whose datagrams are taken; None: all.
     """
 
     def __init__(
@@ -55,15 +59,23 @@ class Server:
         self.state: State | None = None
         self.recorder: Recorder | None = None
         self.log: MessageLog | None = None
+        self.allowed: list[Network] | None = None
         self._say = say
         self._socket = _bound(host, port)
         self.address: Endpoint = self._socket.getsockname()[:2]
         self._ephemeral = _bound(self.address[0], 0)
         self._ephemeral_address: Endpoint = self._ephemeral.getsockname()[:2]
+        self._batches = {False: Batches(self._socket), True: Batches(self._ephemeral)}
         self._is_everywhere = ip_address(self.address[0].partition("%")[0]).is_unspecified
+        self._inbox = Inbox()
+        self._complaints = Complaints(say)
+        broker.on_refusal = lambda reason, host: self._complaints.note(reason, host, self._now())
+        broker.accounts.is_near = Nearby()
+        self._is_allowed = lru_cache(maxsize=4_096)(self._is_in_allowed)
         self._wake_end, self._wake = socket.socketpair()
         self._stopping = False
         self._tracebacks = 0
+        self._lost = 0
         self._clock_offset = time.time_ns() - time.monotonic_ns()
         self._started = time.monotonic()
 
@@ -71,6 +83,7 @@ class Server:
 
     def stop(self) -> None:
         """End ``serve`` soon."""
+        self._stopping = True
         self._wake_with(_STOP)
 
     def report(self) -> None:
@@ -97,10 +110,17 @@ class Server:
         next_tick = 0
         try:
             while not self._stopping:
-                for fd, _ in poll.poll(TICK_MS):
+                is_busy = self._inbox or self.broker.turns
+                orders = b""
+                for fd, _ in poll.poll(0 if is_busy else TICK_MS):
                     if fd == self._wake_end.fileno():
-                        self._woken()
-                self._drain()
+                        orders = self._wake_end.recv(64)
+                self._receive()
+                self._handle_batch()
+                if self.broker.turns:
+                    self._guarded(partial(self.broker.proceed, self._now()))
+                if _REPORT in orders:
+                    self._report()
                 now = self._now()
                 if now >= next_tick:
                     self._tick(now)
@@ -112,36 +132,59 @@ class Server:
         """Nanoseconds since the epoch that never jump, whatever is done to the machine's clock meanwhile."""
         return time.monotonic_ns() + self._clock_offset
 
-    def _woken(self) -> None:
-        orders = self._wake_end.recv(64)
-        self._stopping = _STOP in orders
-        if _REPORT in orders:
-            self._say(self.counters())
+    def _report(self) -> None:
+        """Say the counters, those of all that had come before they were asked for included."""
+        while self._inbox and not self._stopping:
+            self._handle_batch()
+        self._say(self.counters())
 
-    def _drain(self) -> None:
-        """Handle what has arrived, at most one batch, and then send: all that the batch calls for in one go, so that a
-        receiver is woken once and not for each datagram, and what promises a change waits for one commit."""
-        receive, state = self._socket.recvfrom, self.state
-        held: list[tuple[bool, list[Send]]] = []
-        for _ in range(BATCH):
+    def _receive(self) -> None:
+        """Take what has arrived; what is more than the inbox holds is dropped, counted and reported."""
+        batches = self._batches[False]
+        for _ in range(RECEIVE // BATCH):
             try:
-                datagram, source = receive(MAX_DATAGRAM, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                break
+                arrived = batches.receive()
             except OSError as error:  # what an earlier send met
                 self._count("receive failed", error)
                 continue
+            if not arrived:
+                break
+            for datagram, source in arrived:
+                if self.recorder:
+                    self.recorder.record(time.time_ns(), source, self._local(source[0], self.address), datagram)
+                if self.allowed is not None and not self._is_allowed(source[0]):
+                    self.broker.counters["refused: address not allowed"] += 1
+                elif not self._inbox.put(datagram, source):
+                    self.broker.counters["lost: too much to do"] += 1
+                    self._complaints.note("too much to do", source[0], self._now(), "lost")
+        if batches.lost != self._lost:
+            self.broker.counters["lost: socket buffer full"] += (batches.lost - self._lost) % (1 << 32)
+            self._lost = batches.lost
+            self._complaints.note("socket buffer full", "", self._now(), "lost")
+
+    def _is_in_allowed(self, host: str) -> bool:
+        address = ip_address(host.partition("%")[0])
+        if address.version == 6 and address.ipv4_mapped:
+            address = address.ipv4_mapped
+        return any(address in network for network in self.allowed or ())
+
+    def _handle_batch(self) -> None:
+        """Handle one batch and then send: all that the batch calls for in one go, so that a receiver is woken once and
+        not for each datagram, and what promises a change waits for one commit."""
+        state = self.state
+        held: list[tuple[bool, list[Send]]] = []
+        before = time.thread_time_ns()
+        while len(held) < BATCH and (one := self._inbox.take()) is not None:
             changes = state.changes if state else 0
-            sends = self._handle(datagram, source[:2])
+            sends = self._handle(*one)
             held.append((state is not None and state.changes != changes, sends))
         if held:
             self._settle(held)
+            self._inbox.note_cost(len(held), time.thread_time_ns() - before)
         if self.log:
             self.log.flush()
 
     def _handle(self, datagram: bytes, source: Endpoint) -> list[Send]:
-        if self.recorder:
-            self.recorder.record(time.time_ns(), source, self._local(source[0], self.address), datagram)
         try:
             sends = self.broker.handle(datagram, source, self._now())
         except JournalError:
@@ -169,38 +212,54 @@ class Server:
                 self.state.commit()
         except JournalError:
             is_safe = False
+        ready: list[Send] = []
         for has_changed, sends in held:
             if is_safe or not has_changed:
-                self._send(sends)
+                ready += sends
             else:
                 self.broker.counters["refused: cannot be kept"] += 1
+        self._send(ready)
 
-    def _send(self, sends: list[Send]) -> None:
-        for datagram, to, ephemeral in sends:
-            leaving = self._ephemeral if ephemeral else self._socket
-            if to[1] == self.address[1] and self._is_own(to[0]):
+    def _send(self, sends: Iterable[Send]) -> None:
+        """Send in this order, in runs that leave from one socket."""
+        run: list[Send] = []
+        for send in sends:
+            if send.to[1] == self.address[1] and self._is_own(send.to[0]):
                 self.broker.counters["refused: to itself"] += 1  # a subscription of its own port: a loop without end
                 continue
-            try:
-                leaving.sendto(datagram, to)
-            except OSError as error:
-                self._count("send failed", error)
-                continue
+            if run and run[0].ephemeral is not send.ephemeral:
+                self._send_run(run)
+                run = []
+            run.append(send)
+        self._send_run(run)
+
+    def _send_run(self, run: list[Send]) -> None:
+        for start in range(0, len(run), BATCH):
+            if self._stopping and start:
+                return
+            part = run[start : start + BATCH]
+            for failed, code in self._batches[part[0].ephemeral].send(part):
+                self._count("send failed", OSError(code, ""))
+                part.remove(failed)
             if self.recorder:
-                local = self._local(to[0], self._ephemeral_address if ephemeral else self.address)
-                self.recorder.record(time.time_ns(), local, to, datagram)
+                for datagram, to, ephemeral in part:
+                    local = self._local(to[0], self._ephemeral_address if ephemeral else self.address)
+                    self.recorder.record(time.time_ns(), local, to, datagram)
 
     def _tick(self, now: int) -> None:
-        try:
-            self._settle([(True, self.broker.tick(now))])
-        except JournalError:
-            self.broker.counters["refused: cannot be kept"] += 1
-        except Exception as error:
-            self._bug(error, b"")
+        self._guarded(partial(self.broker.tick, now))
         if self.state:
             self.state.tick(now)
         if self.recorder:
             self.recorder.flush()
+
+    def _guarded(self, work: Callable[[], list[Send]]) -> None:
+        try:
+            self._settle([(True, work())])
+        except JournalError:
+            self.broker.counters["refused: cannot be kept"] += 1
+        except Exception as error:
+            self._bug(error, b"")
 
     # -- parts --------------------------------------------------------------------------------------------------
 
@@ -214,12 +273,14 @@ class Server:
         """Whether what is sent to this address comes back to the broker, if it is sent to the broker's port."""
         return _is_of_this_machine(host) if self._is_everywhere else host == self.address[0]
 
+    def gauges(self) -> dict[str, int]:
+        """The sizes of the broker's tables."""
+        return {"subscriptions": len(self.broker.subscriptions), "retained": len(self.broker.retained)}
+
     def counters(self) -> str:
         """What happened so far, one line each."""
-        lost = _lost_in_buffer(self._socket)
-        shown = dict(self.broker.counters) | ({"lost: socket buffer full": lost} if lost else {})
-        tables = {"now subscriptions": len(self.broker.subscriptions), "now retained": len(self.broker.retained)}
-        lines = [f"  {name} {count}" for name, count in sorted(shown.items()) + list(tables.items())]
+        tables = {f"now {name}": number for name, number in self.gauges().items()}
+        lines = [f"  {name} {count}" for name, count in sorted(self.broker.counters.items()) + list(tables.items())]
         return "\n".join([f"counters after {time.monotonic() - self._started:.1f} s:", *lines])
 
     def _close(self) -> None:
@@ -243,6 +304,7 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)  # for ADVERTISE
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         with contextlib.suppress(OSError):  # beyond the system's limit, for those who may
             bound.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
@@ -275,18 +337,3 @@ def _is_of_this_machine(host: str) -> bool:
         except OSError:
             return False
         return True
-
-
-def _lost_in_buffer(bound: socket.socket) -> int:
-    """How many datagrams the system dropped because we were too slow."""
-    inode = str(os.fstat(bound.fileno()).st_ino)
-    for table in ("/proc/net/udp", "/proc/net/udp6"):
-        try:
-            rows = Path(table).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for row in rows:
-            columns = row.split()
-            if columns[9] == inode:
-                return int(columns[-1])
-    return 0

@@ -33,6 +33,12 @@ class TopicIndex(Protocol):
     def matching(self, topic: bytes) -> Iterator[bytes]:
         """The filters that match, each once, in no particular order."""
 
+    def matches(self, text: bytes, topic: bytes) -> bool:
+        """Whether one filter, a member of the set or not, matches a topic."""
+
+    def wildcards(self, text: bytes) -> int:
+        """The part of a filter that no index helps with, each of which may cost every publish a search."""
+
     def is_wild(self, text: bytes) -> bool:
         """Whether a wildcard stands in this text: then it cannot be a topic."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 Key = bytes | str  # a literal level, or what a wildcard spans
+SEARCH_COST = 8
 
 
 class _Node:
@@ -80,6 +81,27 @@ class LevelIndex:
         yield from _open_ends(places, [])
         for node in places:
             yield from node.filters
+
+    def matches(self, text: bytes, topic: bytes) -> bool:
+        if self._spans.get(text) == "all":
+            return True
+        head, tail = self._keys(text)
+        levels = self._levels(topic)
+        for at, key in enumerate(head):
+            if key == "rest-levels":
+                return tail is None and at == len(head) - 1
+            if at == len(levels) or key not in ("one-level", levels[at]):
+                return False
+        if tail is not None:
+            return _Tail(tail).fits(levels[len(head) :])
+        return len(levels) == len(head)
+
+    def wildcards(self, text: bytes) -> int:
+        """Wildcards for one level make the walk branch; those for any number make it search, which costs more."""
+        head, tail = self._keys(text)
+        if tail is None:
+            return head.count("one-level")
+        return head.count("one-level") + SEARCH_COST * (1 + sum(isinstance(key, str) for key in tail))
 
     def _levels(self, text: bytes) -> list[bytes]:
         return (text if self._case_sensitive else text.lower()).split(self._separator)

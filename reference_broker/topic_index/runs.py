@@ -99,6 +99,15 @@ class RunIndex:
         yield from self._matching_ends(topic)
         yield from self._matching_grams(topic)
 
+    def matches(self, text: bytes, topic: bytes) -> bool:
+        if text in self._alls:
+            return True
+        return _fits(topic if self._case_sensitive else topic.lower(), self._parts(text))
+
+    def wildcards(self, text: bytes) -> int:
+        """Literals with wildcards on both sides: those at the ends of a filter are found by slicing."""
+        return max(0, len(self._parts(text)) - 2)
+
     def _matching_ends(self, topic: bytes) -> Iterator[bytes]:
         for length in self._prefix_lengths:
             ends = self._prefixes.get(topic[:length]) if length <= len(topic) else None
@@ -135,6 +144,8 @@ def _gram(parts: list[bytes]) -> bytes:
 
 def _fits(topic: bytes, parts: list[bytes]) -> bool:
     """Leftmost search of each literal in turn: with wildcards that match anything the first find is as good as any."""
+    if len(parts) == 1:
+        return topic == parts[0]
     first, *middle, last = parts
     if not topic.startswith(first) or not topic.endswith(last):
         return False
