@@ -167,17 +167,17 @@ class Batches:
         return []
 
     def _address(self, to: Endpoint) -> bytes:
-        """An address as the system wants it; empty if that takes looking up an interface."""
+        """An address as the system wants it; empty if it is none for this socket or names an interface."""
         host, port = to
         address = b""
         if "%" not in host:
             number = ip_address(host)
             packed, wire_port = number.packed, port.to_bytes(2, "big")
-            if self._family == socket.AF_INET:
-                address = _IPV4.pack(socket.AF_INET, wire_port, packed) + bytes(8)
-            else:
+            if self._family == socket.AF_INET6:
                 packed = packed if number.version == 6 else b"\0" * 10 + b"\xff\xff" + packed
                 address = _IPV6.pack(socket.AF_INET6, wire_port, 0, packed, 0)
+            elif number.version == 4:
+                address = _IPV4.pack(socket.AF_INET, wire_port, packed) + bytes(8)
         if len(self._addresses) >= MAX_ADDRESSES:
             self._addresses.clear()
         self._addresses[to] = address

@@ -31,8 +31,8 @@ from reference_broker.server.nearby import Nearby, Network
 from reference_broker.server.recorder import Recorder
 from reference_broker.server.state import State
 
-BATCH = 64
-RECEIVE = 2_048  # datagrams from the socket between two batches
+BATCH = 256
+RECEIVE = 32  # calls for datagrams between two batches
 TICK_MS = 100
 RECEIVE_BUFFER = 8 << 20
 SO_RCVBUFFORCE = 33  # of Linux; the socket module does not know it
@@ -141,7 +141,7 @@ class Server:
     def _receive(self) -> None:
         """Take what has arrived; what is more than the inbox holds is dropped, counted and reported."""
         batches = self._batches[False]
-        for _ in range(RECEIVE // BATCH):
+        for _ in range(RECEIVE):
             try:
                 arrived = batches.receive()
             except OSError as error:  # what an earlier send met

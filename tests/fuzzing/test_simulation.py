@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 import pytest
 
@@ -69,16 +70,16 @@ def keeps_who_left(broker: Broker) -> None:
 
 def forgets_what_it_retained(broker: Broker) -> None:
     class Leaky(Retained):
-        def for_filter(self, text: bytes) -> list[tuple[bytes, bytes]]:
-            return super().for_filter(text)[1:]
+        def for_filter(self, text: bytes) -> Iterator[tuple[bytes, bytes] | None]:
+            return islice((found for found in super().for_filter(text) if found), 1, None)
 
     broker.retained.__class__ = Leaky
 
 
 def keeps_the_first_retained(broker: Broker) -> None:
     class Stubborn(Retained):
-        def keep(self, topic: bytes, datagram: bytes) -> bool:
-            return topic in dict(self) or super().keep(topic, datagram)
+        def keep(self, topic: bytes, datagram: bytes, host: str = "", fair: bool = True) -> bool:
+            return topic in dict(self) or super().keep(topic, datagram, host, fair)
 
     broker.retained.__class__ = Stubborn
 

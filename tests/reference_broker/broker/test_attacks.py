@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count, islice
+from random import Random
 
 import pytest
 
 from pcap_tools.dialect import builtin_names, load_dialect
 from reference_broker import Broker, Endpoint, Limits, Send, broker_for
-from reference_broker.broker import mqttsn as mqttsn_broker
-from reference_broker.broker import retained as retained_messages
-from reference_broker.broker.limits import MAX_PASSES
+from reference_broker.broker.limits import MAX_PASSES, OPTIONS
+from reference_broker.broker.turns import SLICE
 from reference_broker.messages.sending import SECOND
 from tests.steps import steps_of
 from tests.vectors import dialect_of
@@ -114,19 +114,18 @@ def test_a_subscription_flood_from_many_addresses_ends_at_the_limit() -> None:
     assert Send(b"\x01\x00mine:x", CLIENT) in broker.handle(b"\x01\x00mine:x", ATTACKER, 0)
 
 
-def test_a_retained_flood_of_small_messages_is_bounded_in_number_as_well() -> None:
-    """Within the bytes alone there would be room for a million, and each wildcard looks at each of them."""
+def test_a_retained_flood_of_small_messages_takes_half_of_the_places_at_most() -> None:
+    """One address filled all places in seconds, and honest retained publishes then got no ACK."""
     broker = colon()
     assert broker.handle(b"\x01\x01mine:first", CLIENT, 0)
-    most = retained_messages.MAX_MESSAGES
-    answers = [broker.handle(b"\x01\x01%x:" % number, ATTACKER, 0) for number in range(most + 1_000)]
-    assert len(broker.retained) == most
-    assert sum(bool(sends) for sends in answers) == most - 1, "what is not kept is not acknowledged"
+    half = broker.limits.retained // 2
+    answers = [broker.handle(b"\x01\x01%x:" % number, ATTACKER, 0) for number in range(broker.limits.retained)]
+    assert sum(bool(sends) for sends in answers) == len(broker.retained) - 1 == half, "what is not kept gets no ACK"
+    assert broker.counters["refused: retained messages"] == half
+    for number in range(1_000):
+        assert broker.handle(b"\x01\x01honest/%d:x" % number, CLIENT, 0)
     assert broker.handle(b"\x01\x01mine:second", CLIENT, 0), "what is there may be replaced"
     assert broker.handle(b"\x03\x00mine", CLIENT, 0)[0].datagram == b"\x01\x01mine:second"
-    sends: list[Send] = []
-    assert steps_of(lambda: sends.extend(broker.handle(b"\x03\x00*f*", VICTIM, 0))) < 100 * most
-    assert len(sends) > 1_000
     assert served(broker)
 
 
@@ -139,10 +138,9 @@ def test_a_retained_flood_of_large_messages_ends_at_the_limit_of_bytes() -> None
     assert served(broker)
 
 
-def test_a_flood_of_connections_does_not_lock_clients_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_connections_does_not_lock_clients_out() -> None:
     """Connections that never say another word make room for new ones; those in use stay."""
-    monkeypatch.setattr(mqttsn_broker, "MAX_SESSIONS", 200)
-    broker = broker_for(load_dialect("mqttsn"), MANY)
+    broker = broker_for(load_dialect("mqttsn"), Limits(requests_by_second=10**9, sessions=200))
     broker.handle(CONNECT, CLIENT, 0)
     broker.handle(bytes.fromhex("0712200001") + b"ab", CLIENT, 1)
     for number in range(1_000):
@@ -151,6 +149,158 @@ def test_a_flood_of_connections_does_not_lock_clients_out(monkeypatch: pytest.Mo
     assert broker.handle(CONNECT, ATTACKER, 3) == [Send(b"\x03\x05\x00", ATTACKER)]
     forwards = broker.handle(b"\x08\x0c\x02ab\x00\x00x", ATTACKER, 3)
     assert [send.to for send in forwards] == [CLIENT]
+
+
+def test_sessions_of_one_address_leave_room_for_others() -> None:
+    """10,000 connections without a keep-alive time from one address locked everybody out, for ever."""
+    broker = broker_for(load_dialect("mqttsn"), MANY)
+    for number in range(broker.limits.sessions):
+        flooding = (ATTACKER[0], 1_024 + number)
+        broker.handle(CONNECT, flooding, 0)
+        broker.handle(bytes.fromhex("0216"), flooding, 1)  # PINGREQ: they are in use
+    assert len(broker.sessions) == broker.limits.sessions // 2  # type: ignore[attr-defined]
+    assert broker.handle(CONNECT, CLIENT, 2) == [Send(b"\x03\x05\x00", CLIENT)]
+
+
+def test_unacknowledged_messages_of_one_address_are_limited_in_bytes_and_resent_in_slices() -> None:
+    """60 sessions of one address that never acknowledge and 60,000 publishes of 60 kB took 3.5 GB, and 6.9 GB at the
+    first resend, in ticks of half a minute."""
+    broker = broker_for(load_dialect("mqttsn"), MANY)
+    sessions = [(ATTACKER[0], 1_024 + number) for number in range(60)]
+    for one in sessions:
+        broker.handle(CONNECT, one, 0)
+        broker.handle(bytes.fromhex("0712200001") + b"ab", one, 0)
+    publish = b"\x01" + (60_000).to_bytes(2, "big") + b"\x0c\x22ab\x00\x01"
+    publish += b"x" * (60_000 - len(publish))
+    forwards = 0
+    for number in range(100):
+        sends = broker.handle(publish, sessions[number % 60], 0)
+        assert len(sends) <= 61
+        forwards += sum(len(send.datagram) > 1_000 for send in sends)
+    assert 0 < forwards * 60_000 <= broker.limits.unacknowledged_bytes
+    sizes = [sum(len(send.datagram) for send in broker.tick((11 + number) * SECOND)) for number in range(100)]
+    assert 0 < max(sizes) < 2 << 20, "bytes in one tick"
+
+
+# -- work that one datagram starts ------------------------------------------------------------------------------------
+
+
+def retained_by(broker: Broker, number: int, hosts: int = 10) -> None:
+    for one in range(number):
+        assert broker.handle(b"\x01\x01kept/%d:x" % one, (f"192.0.2.{100 + one % hosts}", 4_000), 0)
+
+
+def finished(broker: Broker) -> list[Send]:
+    sends: list[Send] = []
+    while broker.turns:
+        sends += broker.proceed(0)
+    return sends
+
+
+def test_retained_messages_are_replayed_in_slices_in_turn_with_other_work() -> None:
+    """100 SUBSCRIBE of 3 bytes at 20,000 retained messages were 2,020,100 datagrams, before anybody else's."""
+    broker = colon()
+    retained_by(broker, 15_000)
+    most = 0
+    for number in range(100):
+        request = b"\x03\x00" + b"*" * (1 + number)
+        most = max(most, len(broker.handle(request, ATTACKER, 0)))
+        assert steps_of(broker.handle, request, ATTACKER, 0) < 2_000, "a repeat starts nothing"
+    assert most <= SLICE
+    others = broker.handle(b"\x01\x00other:x", CLIENT, 0)
+    assert Send(PUBACK, CLIENT) in others
+    assert broker.handle(b"\x03\x00kept/7", CLIENT, 0) == [Send(b"\x01\x01kept/7:x", CLIENT), Send(SUBACK, CLIENT)]
+    assert steps_of(broker.proceed, 0) < 80 * SLICE
+    first = broker.handle(b"\x03\x00kept/1*", VICTIM, 0)
+    turns = 0
+    while Send(SUBACK, VICTIM) not in first:
+        first += [send for send in broker.proceed(0) if send.to == VICTIM]
+        turns += 1
+    assert turns < 60, "the attacker's work gets every second slice at most"
+    assert len(first) == 1 + sum(str(number).startswith("1") for number in range(15_000))
+
+
+def test_a_replay_that_is_repeated_at_once_is_sent_once() -> None:
+    broker = colon()
+    retained_by(broker, 5_000)
+    first = broker.handle(b"\x03\x00*", CLIENT, 0) + finished(broker)
+    assert len(first) == 5_000 + 1
+    for number in range(10):
+        assert broker.handle(b"\x03\x00*", CLIENT, number) + finished(broker) == [Send(SUBACK, CLIENT)]
+    again = broker.handle(b"\x03\x00*", CLIENT, 5 * SECOND) + finished(broker)
+    assert len(again) == 5_000 + 1, "a resend after its time gets everything again"
+
+
+def test_subscribing_anew_each_time_gets_no_more_slices_at_once_than_an_address_may_ask_for() -> None:
+    broker = broker_for(load_dialect("colon"), Limits())
+    retained_by(broker, 60)
+    at_once = 0
+    for _ in range(2_000):
+        at_once += len(broker.handle(b"\x03\x00*", ATTACKER, 0)) + len(broker.handle(b"\x05\x00*", ATTACKER, 0))
+    assert at_once < broker.limits.requests_by_second
+
+
+def test_a_publish_to_very_many_subscribers_goes_in_slices_and_in_order() -> None:
+    broker = colon()
+    for number in range(3_000):
+        broker.handle(b"\x03\x00a", (f"10.9.{number // 250}.{number % 250}", 4_000), 0)
+    sends = broker.handle(b"\x01\x00a:1", CLIENT, 0)
+    assert len(sends) == SLICE
+    assert Send(PUBACK, ATTACKER) in broker.handle(b"\x01\x00b:x", ATTACKER, 0)
+    sends += broker.handle(b"\x01\x00a:2", CLIENT, 0) + broker.handle(b"\x01\x00b:3", CLIENT, 0) + finished(broker)
+    said = [send.datagram for send in sends]
+    assert said == [b"\x01\x00a:1"] * 3_000 + [PUBACK] + [b"\x01\x00a:2"] * 3_000 + [PUBACK, PUBACK]
+
+
+def test_changes_of_subscriptions_cost_the_same_however_many_there_are() -> None:
+    """A new subscription took 2.7 ms at 99,000 addresses, and any change forgot the routes of all topics."""
+    costs = []
+    for clients in (10, 5_000):
+        broker = colon()
+        for number in range(clients):
+            assert broker.handle(b"\x03\x00quiet/%d" % number, (f"10.9.{number // 250}.{number % 250}", 4_000), 0)
+        publish = b"\x01\x00quiet/1:x"
+        broker.handle(publish, CLIENT, 0)
+        known = steps_of(broker.handle, publish, CLIENT, 0)
+        new = steps_of(broker.handle, b"\x03\x00new/*", ATTACKER, 0)
+        after = steps_of(broker.handle, publish, CLIENT, 0)
+        gone = steps_of(broker.handle, b"\x05\x00new/*", ATTACKER, 0)
+        assert after < 1.6 * known
+        costs.append((new, after, gone))
+    assert costs[0] == costs[1]
+
+
+def test_routes_are_right_after_any_changes() -> None:
+    """Beside a broker that has never seen the topic before, and so remembers nothing."""
+    chance = Random(7)
+    broker, texts = colon(), [b"a", b"a/*", b"*", b"*b", b"a*b", b"*/b", b"a/b", b"*a*b*"]
+    current: set[tuple[bytes, Endpoint]] = set()
+    for number in range(3_000):
+        text, endpoint = chance.choice(texts), (f"192.0.2.{chance.randrange(4)}", 4_000)
+        if chance.random() < 0.5:
+            broker.handle(b"\x03\x00" + text, endpoint, 0)
+            current.add((text, endpoint))
+        else:
+            broker.handle(b"\x05\x00" + text, endpoint, 0)
+            current.discard((text, endpoint))
+        if number % 300 < 3:  # some topics fall far behind
+            topic = chance.choice([b"a", b"b", b"a/b", b"c"])
+            fresh = colon()
+            for text, endpoint in sorted(current):
+                fresh.handle(b"\x03\x00" + text, endpoint, 0)
+            publish = b"\x01\x00" + topic + b":x"
+            assert sorted(broker.handle(publish, CLIENT, 0)) == sorted(fresh.handle(publish, CLIENT, 0))
+
+
+def test_a_refusal_is_reported_at_once_with_its_reason() -> None:
+    broker = broker_for(load_dialect("colon"), Limits(topic_bytes=3, subscriptions_by_source=1))
+    said: list[tuple[str, str]] = []
+    broker.on_refusal = lambda reason, host: said.append((reason, host))
+    for request in (b"\x01\x00long:x", b"\x03\x00a", b"\x03\x00b", b"\x03\x00long"):
+        broker.handle(request, ATTACKER, 0)
+    reasons = ["topic", "too many subscriptions", "filter"]
+    assert said == [(reason, ATTACKER[0]) for reason in reasons]
+    assert set(reasons) <= set(OPTIONS)
 
 
 # -- hostile filters and topics ---------------------------------------------------------------------------------------
@@ -191,21 +341,21 @@ def level_filters() -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "filters", "publish", "steps_a_filter"),
+    ("dialect", "filters", "publish"),
     [
-        pytest.param("colon", star_filters, b"\x01\x00" + b"a" * 1_000 + b":x", 1_000 + 900, id="any-run"),
-        pytest.param("keywords", level_filters, b"pub:" + b"a/" * 62 + b"a1::x\r\n", 64 * 64, id="any-levels"),
+        pytest.param("colon", star_filters, b"\x01\x00" + b"a" * 1_000 + b":x", id="any-run"),
+        pytest.param("keywords", level_filters, b"pub:" + b"a/" * 62 + b"a1::x\r\n", id="any-levels"),
     ],
 )
-def test_a_thousand_hostile_filters_cost_a_publish_little(
-    dialect: str, filters: Callable[[], Iterator[bytes]], publish: bytes, steps_a_filter: int
+def test_hostile_filters_of_one_address_cost_a_publish_little(
+    dialect: str, filters: Callable[[], Iterator[bytes]], publish: bytes
 ) -> None:
-    """A filter costs no more steps than it and the topic are long together, or of levels the one times the other."""
+    """A thousand of them, which each publish to a new topic had to be compared with, took 130 ms."""
     broker = broker_for(dialect_of(dialect), MANY)
-    for request in islice(filters(), 1_000):
-        assert broker.handle(request, ATTACKER, 0)
-    assert len(broker.subscriptions) == 1_000
-    assert steps_of(lambda: broker.handle(publish, CLIENT, 0)) < 1_000 * steps_a_filter
+    taken = sum(bool(broker.handle(request, ATTACKER, 0)) for request in islice(filters(), 1_000))
+    assert 0 < taken == len(broker.subscriptions)
+    assert broker.counters["refused: too many wildcards"] == 1_000 - taken > 0
+    assert steps_of(lambda: broker.handle(publish, CLIENT, 0)) < 15 * broker.limits.wildcards_by_source
     assert broker.counters["PUBLISH"] == 1
 
 

@@ -16,7 +16,7 @@ import pytest
 from pcap_tools.dialect import builtin_names, load_dialect
 from reference_broker import Broker, Limits, Mistake, broker_for
 from reference_broker.messages.sending import SECOND
-from tests.reference_broker.running import running_broker
+from tests.reference_broker.running import counters_in, running_broker
 from tests.vectors import dialect_of, load_vectors, own_dialect_names
 from topicshark.exit_codes import ExitCode
 
@@ -138,5 +138,4 @@ def test_fuzz_of_a_live_socket(tmp_path: Path, name: str) -> None:
                         pass
         assert broker.stop() == ExitCode.CLEAN
         assert "bug:" not in broker.err
-        counts = dict(line.strip().rsplit(" ", 1) for line in broker.err.splitlines()[1:])
-        assert int(counts["received"]) == LIVE_COUNT + LIVE_COUNT // 200
+        assert counters_in(broker.err)["received"] == LIVE_COUNT + LIVE_COUNT // 200

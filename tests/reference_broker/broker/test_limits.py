@@ -33,7 +33,8 @@ def sent(broker: Broker, datagram: bytes, source: Endpoint = ONE, now: int = 0) 
 
 def test_every_limit_has_a_test_and_the_defaults_are_these() -> None:
     assert {f"test_{name}" for name in NAMES} <= globals().keys()
-    assert Limits() == Limits(1_000, 100_000, 16 << 20, 1_024, 64, 65_507, 20_000, 3.0, True)
+    by_address = (1_000, 100_000, 4_000, 50_000, 20_000, 16 << 20, 10_000, 64 << 20)
+    assert Limits() == Limits(*by_address, 1_024, 64, 65_507, 20_000, 3.0, True)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -47,6 +48,9 @@ def test_every_limit_has_an_option_with_its_default(name: str) -> None:
 BEYOND = {
     "subscriptions_by_source": ("1", [b"\x03\x00a", b"\x03\x00b"], "refused: too many subscriptions 1"),
     "subscriptions": ("1", [b"\x03\x00a", b"\x03\x00b"], "refused: too many subscriptions 1"),
+    "wildcards_by_source": ("1", [b"\x03\x00*a*b*"], "refused: too many wildcards 1"),
+    "wildcards": ("1", [b"\x03\x00*a*b*"], "refused: too many wildcards 1"),
+    "retained": ("1", [b"\x01\x01a:1", b"\x01\x01b:1"], "refused: retained messages 1"),
     "retained_bytes": ("5", [b"\x01\x01a:12345"], "refused: retained bytes 1"),
     "topic_bytes": ("3", [b"\x01\x00four:x"], "refused: topic 1"),
     "topic_depth": ("2", [b"\x01\x00a/b/c:x"], "refused: topic 1"),
@@ -91,13 +95,67 @@ def test_subscriptions() -> None:
 
 
 def test_retained_bytes() -> None:
-    broker = colon_broker(retained_bytes=20)
+    broker = colon_broker(retained_bytes=30)
     sent(broker, b"\x01\x01a:12345")  # a topic of 1 and a datagram of 9
     sent(broker, b"\x01\x01b:12345")
-    sent(broker, b"\x01\x01c:1")
-    assert [datagram for datagram, _ in sent(broker, b"\x03\x00*")] == [b"\x01\x01a:12345", b"\x01\x01b:12345", SUBACK]
+    sent(broker, b"\x01\x01c:12345", OTHER)
+    sent(broker, b"\x01\x01d:1", OTHER)
+    kept = [b"\x01\x01a:12345", b"\x01\x01b:12345", b"\x01\x01c:12345"]
+    assert [datagram for datagram, _ in sent(broker, b"\x03\x00*")] == [*kept, SUBACK]
     sent(broker, b"\x01\x01a:54321")  # replacing needs no more room
     assert dict(broker.retained)[b"a"] == b"\x01\x01a:54321"
+
+
+def test_retained() -> None:
+    """An address may hold as many as remain free; so one alone gets half, and the rest is for others."""
+    broker = colon_broker(retained=10)
+    answers = [sent(broker, b"\x01\x01%d:x" % number) for number in range(10)]
+    assert [bool(answer) for answer in answers] == [True] * 5 + [False] * 5
+    others = [(f"127.0.1.{number}", 40_000) for number in range(7)]
+    assert [bool(sent(broker, b"\x01\x01of %d:x" % number, one)) for number, one in enumerate(others)] == (
+        [True] * 5 + [False] * 2
+    )
+
+
+def test_wildcards_by_source() -> None:
+    broker = colon_broker(wildcards_by_source=2)
+    assert sent(broker, b"\x03\x00home/*"), "a wildcard at an end costs nothing"
+    assert sent(broker, b"\x03\x00*a*b*")
+    assert not sent(broker, b"\x03\x00*c*")
+    assert sent(broker, b"\x03\x00*c*", OTHER)
+    assert sent(broker, b"\x05\x00*a*b*")
+    assert sent(broker, b"\x03\x00*d*")
+
+
+def test_wildcards() -> None:
+    broker = colon_broker(wildcards=1)
+    assert sent(broker, b"\x03\x00*a*")
+    assert not sent(broker, b"\x03\x00*b*", OTHER)
+    assert sent(broker, b"\x03\x00*a*", OTHER), "a filter counts once"
+
+
+def test_sessions() -> None:
+    broker = broker_for(load_dialect("mqttsn"), Limits(sessions=4))
+    connect, ping = bytes.fromhex("0904040100006d6531"), bytes.fromhex("0216")
+    ports = [("127.0.0.1", 40_000 + number) for number in range(4)]
+    codes = [sent(broker, connect, one)[0][0] for one in ports if sent(broker, ping, one)]
+    assert codes == [b"\x03\x05\x00"] * 2 + [b"\x03\x05\x01"] * 2, "the third and fourth of one address"
+    assert sent(broker, connect, OTHER) == [(b"\x03\x05\x00", OTHER)]
+
+
+def test_unacknowledged_bytes() -> None:
+    """What waits for one address may take half of the bytes; another address still gets its messages."""
+    broker = broker_for(load_dialect("mqttsn"), Limits(unacknowledged_bytes=5_000))
+    connect, subscribe = bytes.fromhex("0904040100006d6531"), bytes.fromhex("0712200001") + b"ab"
+    sent(broker, connect)
+    sent(broker, subscribe)
+    publish = b"\xfc\x0c\x22ab\x00\x01" + b"x" * 245
+    got = [[to for datagram, to in sent(broker, publish) if datagram[1] == 0x0C] for _ in range(20)]
+    assert sum(to == [ONE] for to in got) == 6, "of 445 bytes each"
+    assert broker.counters["refused: unacknowledged bytes"] == 14
+    sent(broker, connect, OTHER)
+    sent(broker, subscribe, OTHER)
+    assert [to for datagram, to in sent(broker, publish) if datagram[1] == 0x0C] == [OTHER]
 
 
 def test_topic_bytes() -> None:
@@ -158,11 +216,24 @@ def test_amplification() -> None:
 
 
 def test_trust_silent() -> None:
-    """The option of dialects without ACKs: serve those who never acknowledge without that limit."""
+    """Some dialects have no ACKs of clients: those are served without that limit once they have come back."""
     publish = b"\x01\x00a:" + b"x" * 100
-    for trust, served in ((True, True), (False, False)):
+    for trust, at_once, later in ((True, True, True), (None, False, True), (False, False, False)):
         broker = colon_broker(trust_silent=trust)
         assert sent(broker, b"\x03\x00a") == [(SUBACK, ONE)]
+        assert ((publish, ONE) in sent(broker, publish, OTHER)) is at_once
+        sent(broker, b"\x03\x00a", now=SECOND - 1)
+        assert ((publish, ONE) in sent(broker, publish, OTHER, SECOND - 1)) is at_once
+        sent(broker, b"\x03\x00a", now=SECOND)
+        assert ((publish, ONE) in sent(broker, publish, OTHER, SECOND)) is later
+
+
+def test_an_address_nearby_is_trusted_unless_that_is_switched_off() -> None:
+    publish = b"\x01\x00a:" + b"x" * 100
+    for trust, served in ((None, True), (False, False)):
+        broker = colon_broker(trust_silent=trust)
+        broker.accounts.is_near = lambda host: host == ONE[0]
+        sent(broker, b"\x03\x00a")
         assert ((publish, ONE) in sent(broker, publish, OTHER)) is served
 
 
@@ -178,4 +249,4 @@ def test_accounts_of_the_longest_unseen_are_forgotten() -> None:
     accounts = Accounts(Limits())
     for number in range(MAX_ACCOUNTS + 10):
         accounts.admit((f"host {number}", 1), 1, number)
-    assert len(accounts._accounts) == MAX_ACCOUNTS
+    assert len(accounts) == MAX_ACCOUNTS

@@ -15,6 +15,7 @@ import pytest
 
 from pcap_tools.dialect import load_dialect
 from reference_broker import Broker, Endpoint, Mistake, Send
+from reference_broker.server.nearby import Nearby, attached_networks
 from reference_broker.server.udp import Server
 from tests.conftest import REPO, Command
 from tests.pcap_tools.capture.tshark import needs_tshark, run_tshark
@@ -109,11 +110,18 @@ def test_it_listens_on_loopback_and_the_port_of_the_dialect(topicshark: Command)
     assert _port(load_dialect("portdigits")) == 12345
 
 
-@pytest.mark.parametrize(("host", "trusting"), [("127.0.0.1", True), ("::1", True), ("0.0.0.0", False)])  # noqa: S104
-def test_silent_clients_are_trusted_on_loopback_only(host: str, trusting: bool) -> None:
-    from topicshark.commands.traffic.broker import _is_loopback
-
-    assert _is_loopback(host) is trusting
+def test_addresses_of_this_machine_and_of_attached_networks_are_nearby(tmp_path: Path) -> None:
+    """The tables of the system, written by hand: a default route, a network of its own, and an IPv6 address."""
+    routes, addresses = tmp_path / "route", tmp_path / "if_inet6"
+    routes.write_text(
+        "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
+        "eth0\t00000000\t010AA8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
+        "eth0\t000AA8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+    )
+    addresses.write_text("fd000000000000000000000000000001 02 40 00 80     eth0\n")
+    assert list(map(str, attached_networks(routes, addresses))) == ["192.168.10.0/24", "fd00::/64"]
+    nearby = Nearby()
+    assert [nearby(host) for host in ("127.9.9.9", "::1", "::ffff:127.0.0.1", "203.0.113.1")] == [True] * 3 + [False]
 
 
 def test_a_port_in_use_is_a_usage_error_and_costs_no_capture(tmp_path: Path, topicshark: Command) -> None:
