@@ -84,7 +84,7 @@ def test_a_subscription_flood_and_a_retained_flood_leave_it_serving(tmp_path: Pa
         with broker.peer() as client:
             assert client.ask(b"\x01\x00still/there:x") == PUBACK
         found = last_counters(broker)
-    assert 600 < found["now subscriptions"] <= 700 * 10 / 11, "ten addresses, and a share for one more"
+    assert 600 < found["now subscriptions"] < 650, "ten addresses take 63 or 64 each and leave one such share"
     assert found["now retained"] * 900 <= 100_000
     assert found["refused: retained bytes"] > 1_000
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from topicshark import clients
 from topicshark.app import new_app
+from topicshark.commands.traffic import clients
 from topicshark.exit_codes import ExitCode
 
 app = new_app()
