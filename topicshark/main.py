@@ -29,6 +29,7 @@ COMMANDS = {
     ),
     "broker": Command("traffic.broker:app", "Run a conforming broker for any dialect."),
     "check": Command("captures.check:app", "Check captures against the rules of their protocol."),
+    "compare": Command("captures.compare:app", "Compare two runs: findings new and gone, ACK times, fan-out."),
     "decode": Command("captures.decode:app", "Decode the datagrams of captures, one line each, without Spark."),
     "demo": Command("demo:app", "Run the whole toolkit once on generated traffic and write a report."),
     "dialects": Command("dialects:app", "List, show and check dialects: built-in ones and your own."),

@@ -48,7 +48,7 @@ def html_page(result: CheckResult, sources: Sources, dialects: Dialects, most: i
 
     ``most`` findings of a rule are shown.
     """
-    return _rendered(_page(result, sources, dialects, most))
+    return rendered("page.html.j2", _page(result, sources, dialects, most))
 
 
 def _page(result: CheckResult, sources: Sources, dialects: Dialects, most: int) -> Page:
@@ -130,8 +130,8 @@ def _session(
     )
 
 
-def _rendered(page: Page) -> str:
-    """The policy names the style by its hash: nothing else in the page can style, load or run anything."""
+def rendered(template: str, page: object) -> str:
+    """A page as text. Its policy names the style by its hash: nothing else in it can style, load or run anything."""
     style = (files(__package__) / "page.css").read_text("utf-8")
     environment = Environment(
         loader=PackageLoader(__package__, ""),
@@ -145,7 +145,7 @@ def _rendered(page: Page) -> str:
     digest = b64encode(sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     # The style is a file of ours, not text from a packet.
-    whole = environment.get_template("page.html.j2").render(page=page, style=Markup(style), policy=policy)  # noqa: S704
+    whole = environment.get_template(template).render(page=page, style=Markup(style), policy=policy)  # noqa: S704
     return whole.lstrip()
 
 

@@ -1,6 +1,7 @@
 """`topicshark check`: which rules of its protocol the traffic in a capture keeps, and which it breaks."""
 
 import json
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +19,8 @@ from topicshark.commands.captures.checking import (
     Merge,
     Ports,
     Sources,
+    block_pandas_import,
+    exit_code,
     run_check,
     verdict_code,
 )
@@ -70,6 +73,10 @@ def check(
             help="Maximum findings to show. Default: 20 per rule in text, 10 per rule in html, else 1000 in total.",
         ),
     ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Output of an earlier check --format json: fail on new findings only."),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also list rules that the captures did not exercise.")
     ] = False,
@@ -87,6 +94,9 @@ def check(
 ) -> None:
     """Check captures against the rules of their protocol.
 
+    With --baseline text shows new findings and those that are gone; json has them under "baseline". Findings are the
+    same if dialect, rule, host and topic are the same.
+
     Exit code 0: no error-level findings. 1: at least one. 3: nothing could be read, or no datagram belongs to a known
     dialect. 4: a capture is damaged, or one of several could not be read; the rest was checked. 1 takes precedence
     over 4.
@@ -96,7 +106,9 @@ def check(
     options = CheckOptions(sources, dialect, port, broker, merge, engine, master, Period(since, until))
     if by_directory:
         raise typer.Exit(run_grading(options, chosen, output.value, limit if limit is not None else IN_ALL, to))
-    _refuse(output, to, sources)
+    _refuse(output, to, sources, baseline)
+    if baseline is not None:
+        raise typer.Exit(_check_baseline(options, chosen, baseline, output, most, to))
     if output is Format.HTML:
         result, text = _page(options, chosen, limit)
     else:
@@ -106,8 +118,33 @@ def check(
     raise typer.Exit(verdict_code(result))
 
 
-def _refuse(output: Format, to: Path | None, sources: list[str]) -> None:
+def _check_baseline(
+    options: CheckOptions, rules: tuple[str, ...], baseline: Path, output: Format, most: int, to: Path | None
+) -> ExitCode:
+    """Judge by what is new; returns the exit code."""
+    block_pandas_import()
+    from spark_analysis.comparing import read_baseline, since_baseline
+    from spark_analysis.reports.as_json import check_object
+    from spark_analysis.reports.comparison import baseline_lines, change_object
+    from spark_analysis.reports.text import heading
+
+    old = read_baseline(baseline)
+    result = run_check(options, rules, sys.maxsize)
+    found = since_baseline([one for one in old if not rules or one.rule in rules], result)
+    if output is Format.JSON:
+        told = check_object(result, most) | {"baseline": change_object(found, most)}
+        put(json.dumps(told, ensure_ascii=False, indent=2) + "\n", to)
+    else:
+        lines = [line for session in result.sessions for line in heading(session)]
+        put("".join(f"{line}\n" for line in (*lines, *baseline_lines(found, str(baseline), most))), to)
+    return ExitCode.FINDINGS if found.is_worse else exit_code(result)
+
+
+def _refuse(output: Format, to: Path | None, sources: list[str], baseline: Path | None) -> None:
     from pcap_tools.errors import UsageError
+
+    if baseline is not None and output not in (Format.TEXT, Format.JSON):
+        raise UsageError("--baseline goes with --format text or json")
 
     if output is Format.CSV:
         raise UsageError("--format csv needs --by-directory, which grades a folder of submissions")
