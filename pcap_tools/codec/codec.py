@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pcap_tools.codec import builder
+from pcap_tools.codec.dispatch import pick_by_byte
 from pcap_tools.codec.message import Message, WireError
 from pcap_tools.codec.walk import Walk
-from pcap_tools.dialect.program import Dialect, Extent, Form, Kind, Layout, Value
+from pcap_tools.dialect.program import Dialect, Form, Layout, Value
 from pcap_tools.errors import UsageError
 
 
@@ -102,27 +103,12 @@ def _depth(message: Message) -> tuple[bool, int]:
 
 
 class _Dispatch:
-    """Picks the layouts of a form worth trying, by the byte at which most of them part.
-
-    A layout that is left out cannot be selected: one of its guards is that byte and does not hold.
-    """
+    """Reads datagrams of one form by those of its layouts that are worth trying."""
 
     def __init__(self, form: Form) -> None:
         self.form = form
-        wanted = [_byte_guards(layout) for layout in form.layouts]
-        values: dict[int, set[int]] = {}
-        for guards in wanted:
-            for offset, bytes_there in guards.items():
-                values.setdefault(offset, set()).update(bytes_there)
-        self.offset = max(sorted(values), key=lambda offset: len(values[offset]), default=0)
-        self.by_byte = [
-            tuple(
-                layout
-                for layout, guards in zip(form.layouts, wanted, strict=True)
-                if self.offset not in guards or byte in guards[self.offset]
-            )
-            for byte in range(256)
-        ]
+        self.offset, picked = pick_by_byte(form.layouts)
+        self.by_byte = [tuple(form.layouts[place] for place in places) for places in picked]
 
     def candidates(self, datagram: bytes) -> tuple[Layout, ...]:
         return self.by_byte[datagram[self.offset]] if len(datagram) > self.offset else self.form.layouts
@@ -161,22 +147,6 @@ class _Same:
 def _dispatch_of(same: _Same) -> _Dispatch:
     """Made once a form: clients and brokers make many codecs of one dialect."""
     return _Dispatch(same.form)
-
-
-def _byte_guards(layout: Layout) -> dict[int, set[int]]:
-    """The guards that are one byte at a fixed offset: which values they take."""
-    guards: dict[int, set[int]] = {}
-    offset = 0
-    for step in layout.steps[: layout.last_guard + 1]:
-        if step.extent is not Extent.FIXED or step.kind is Kind.BITS:
-            break
-        if step.kind is Kind.MAGIC:
-            guards |= {offset + index: {byte} for index, byte in enumerate(step.literal)}
-        elif step.size == 1 and step.guard is not None and step.kind in (Kind.UINT, Kind.DIGITS):
-            zero = 0x30 if step.kind is Kind.DIGITS and not step.binary_digits else 0
-            guards[offset] = {zero + value for value in step.guard if isinstance(value, int)}
-        offset += step.size
-    return guards
 
 
 def _message(dialect: str, form: Form, walk: Walk) -> Message:
