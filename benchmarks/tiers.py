@@ -63,19 +63,14 @@ def without_skim() -> AbstractContextManager[Any]:
     return patch.object(splits._Skimming, "_stride", reading.Reading._stride)
 
 
-def without_shape() -> AbstractContextManager[Any]:
-    return _plans_changed({PlanColumn.SHAPE: 0})
-
-
 def without_plans() -> AbstractContextManager[Any]:
-    return _plans_changed({PlanColumn.SHAPE: 0, PlanColumn.SIZE: -1})
+    return _plans_changed({PlanColumn.SIZE: -1})
 
 
 TIERS: dict[str, Switch] = {
     "skim (the index hops over records)": without_skim,
     "usual (records of pcap straight to rows)": without_usual,
-    "shape (one comparison for the plainest layouts)": without_shape,
-    "plans and shape (only the walk is left)": without_plans,
+    "plans (only the walk is left)": without_plans,
 }
 
 
@@ -113,7 +108,8 @@ def measure(capture: Path, dialect: str, rounds: int) -> dict[str, float]:
 
 def report(results: dict[str, dict[str, float]], packets: int, rounds: int) -> str:
     rows = [[tier, *(f"{100 * (one[tier] - 1):+.0f} %" for one in results.values())] for tier in TIERS]
-    head = f"{packets:,} packets a capture (a tenth of it in fragments), medians of {rounds} rounds; load average {os.getloadavg()[0]:.1f}."
+    load = os.getloadavg()[0]
+    head = f"{packets:,} packets a capture (in fragments a tenth), medians of {rounds} rounds; load average {load:.1f}."
     return f"{head}\n\n{table(['the whole ingest without', *results], rows)}"
 
 

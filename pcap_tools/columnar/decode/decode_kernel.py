@@ -15,9 +15,8 @@ from numba import boolean, int64
 from numba import types as numba_types
 from numpy.typing import NDArray
 
-from pcap_tools.columnar.decode.plans import NO_FLAG, PlanColumn, Shape
+from pcap_tools.columnar.decode.plans import PlanColumn
 from pcap_tools.columnar.decode.tables import (
-    FIRST_TRIES,
     DialectColumn,
     Flag,
     FormColumn,
@@ -42,8 +41,8 @@ from pcap_tools.columnar.decode.walk_kernel import (
     without_nuls,
 )
 from pcap_tools.dialect.program import Counts
-from pcap_tools.kernels.jit import i64, inlined, kernel, type_of, u64
-from pcap_tools.kernels.words import equal_in_block, high_in_block, item, load64, put, zeros_below
+from pcap_tools.kernels.jit import i64, inlined, kernel, type_of
+from pcap_tools.kernels.words import equal_in_block, item, load64, put, zeros_below
 
 MATCH, NO_MATCH, UNSURE = 0, 1, 2
 
@@ -59,47 +58,6 @@ _HAS_GUARD, _HAS_ALLOWED, _IS_TEXT, _HAS_COUNTS = (
     int(flag) for flag in (Flag.GUARD, Flag.ALLOWED, Flag.TEXT, Flag.COUNTS)
 )
 _COUNTS_REST = int(Counts.REST)
-_SHAPE, _HEAD_MASK, _HEAD, _DELIMITER, _ASCII = (int(PlanColumn.SHAPE) + index for index in range(5))
-_FLAG_MASK, _FLAG_ZERO, _FLAG_NONE = (int(PlanColumn.FLAG_MASK) + index for index in range(3))
-_OTHER, _NOTHING, _UNTIL_AND_REST = int(Shape.OTHER), int(Shape.NOTHING), int(Shape.UNTIL_AND_REST)
-_NO_CHARSET = -1  # in which every byte from 80 on is bad
-
-
-@inlined
-def by_shape(plans: Any, plan: int, buffer: Any, base: int, size: int) -> tuple[bool, int, int, int, int]:
-    """Whether the datagram is surely a valid one of this layout, its padding, retain, and references to the texts
-    behind the head.
-
-    What ``quick`` finds in more steps, for plans that have a shape; texts must be ASCII, and a delimiter come early.
-    """
-    shape, at = item(plans, plan + _SHAPE), item(plans, plan + _SIZE)
-    word = i64(load64(buffer, base))
-    if shape == _OTHER or word & item(plans, plan + _HEAD_MASK) != item(plans, plan + _HEAD) or at > size:
-        return False, 0, 0, 0, 0
-    flag = (word ^ item(plans, plan + _FLAG_ZERO)) & item(plans, plan + _FLAG_MASK)
-    retain = item(plans, plan + _FLAG_NONE) + i64(flag != 0)
-    content, checked = size, item(plans, plan + _ASCII)
-    if item(plans, plan + _PLAN_NUL_PADDING):
-        content = without_nuls(buffer, base, size)
-    if shape == _NOTHING:
-        return content <= at, size - at, retain, 0, 0
-    first = i64(0)
-    if shape == _UNTIL_AND_REST:
-        found = equal_in_block(buffer, base + at, item(plans, plan + _DELIMITER))
-        before = (found & (u64(0) - found)) - u64(1)
-        place = at + zeros_below(found)
-        if found == 0 or place >= size or (checked & 1 and high_in_block(buffer, base + at) & before):
-            return False, 0, 0, 0, 0
-        first = (place - at) << PLACE_BITS | at
-        at = place + 1
-        checked >>= 1
-    end = max(at, content)
-    if checked and first_bad_byte(buffer, base + at, base + end, _NO_CHARSET) >= 0:
-        return False, 0, 0, 0, 0
-    rest = (end - at) << PLACE_BITS | at
-    if shape == _UNTIL_AND_REST:
-        return True, size - end, retain, first, rest
-    return True, size - end, retain, rest, 0
 
 
 @inlined
@@ -159,8 +117,13 @@ def quick(
         if op == _REST:
             value_end = at = max(at, content)
         elif op == _UNTIL:
-            length = item(steps, step + _LITERAL_SIZE)
-            value_end = find(buffer, base, at, end, literals, item(steps, step + _LITERAL), length)
+            length, literal = item(steps, step + _LITERAL_SIZE), item(steps, step + _LITERAL)
+            found = equal_in_block(buffer, base + at, i64(item(literals, literal)))
+            value_end = at + zeros_below(found)
+            if length != 1 or found == 0:
+                value_end = find(buffer, base, at, end, literals, literal, length)
+            elif value_end >= end:
+                return UNSURE, 0
             at = value_end + length
             if value_end < 0:
                 return UNSURE, 0
@@ -203,10 +166,10 @@ def _check_head_field(
     return end
 
 
-UNKNOWN = NO_FLAG
+UNKNOWN = 2  # of retain, beside 0 and 1
 
-_FIRST_FORM, _FORMS, _FIRST_LAYOUT, _LAYOUTS = (int(column) for column in DialectColumn)
-_NUL_PADDING, _BYTE, _DISPATCH = int(FormColumn.NUL_PADDING), int(FormColumn.BYTE), int(FormColumn.DISPATCH)
+_FIRST_LAYOUT, _LAYOUTS, _BYTE, _DISPATCH = (int(column) for column in DialectColumn)
+_NUL_PADDING = int(FormColumn.NUL_PADDING)
 _FIRST, _COUNT, _LAST_GUARD, _FORM = (int(LayoutColumn.FIRST) + index for index in range(4))
 _COLUMNS = int(LayoutColumn.TOPIC)
 _START, _VALUE, _VALUE_END = int(FieldColumn.START), int(FieldColumn.VALUE), int(FieldColumn.VALUE_END)
@@ -237,7 +200,7 @@ _I64 = numba_types.Array(int64, 1, "C")
 _I32 = numba_types.Array(numba_types.int32, 1, "C")
 _I16 = numba_types.Array(numba_types.int16, 1, "C")
 _U8 = numba_types.Array(numba_types.uint8, 1, "C")
-_PROGRAM = type_of(Program._make([*[np.zeros(1, np.int64)] * 10, np.zeros(1, np.uint8)]))
+_PROGRAM = type_of(Program._make([*[np.zeros(1, np.int64)] * 9, np.zeros(1, np.uint8)]))
 
 
 def new_results(rows: int) -> Results:
@@ -252,31 +215,28 @@ def field_room(most_steps: int) -> NDArray[np.int64]:
 
 
 @inlined
-def _picked(forms: Any, dispatch: Any, form: int, buffer: Any, base: int, size: int) -> tuple[int, int]:
-    """The candidates that are worth trying."""
-    offset = item(forms, form * _FORM_SIZE + _BYTE)
+def _picked(program: Program, dialect: int, buffer: Any, base: int, size: int) -> tuple[int, int]:
+    """The candidates that are worth trying, in the order of the forms."""
+    row = dialect * _DIALECT
+    offset = item(program.dialects, row + _BYTE)
     byte = i64(item(buffer, base + offset)) if offset < size else 256
-    picked = 2 * (item(forms, form * _FORM_SIZE + _DISPATCH) + byte)
-    return item(dispatch, picked), item(dispatch, picked + 1)
+    picked = 2 * (item(program.dialects, row + _DISPATCH) + byte)
+    return item(program.dispatch, picked), item(program.dispatch, picked + 1)
 
 
 @inlined
 def _by_plan(program: Program, dialect: int, buffer: Any, base: int, size: int, tails: Any) -> tuple[int, int]:
-    """The layout and the padding of a valid datagram; -1 if it takes the walk to tell."""
-    form = item(program.dialects, dialect * _DIALECT + _FIRST_FORM)
-    last_form = form + item(program.dialects, dialect * _DIALECT + _FORMS)
-    while form < last_form:
-        cursor, stop = _picked(program.forms, program.dispatch, form, buffer, base, size)
-        while cursor < stop:
-            layout = item(program.candidates, cursor)
-            answer, padding = quick(
-                program.plans, layout * _PLAN, program.head_checks, program.steps, program.pool, program.literals,
-                buffer, base, size, tails,
-            )  # fmt: skip
-            if answer != NO_MATCH:
-                return layout if answer == MATCH else -1, padding
-            cursor += 1
-        form += 1
+    """The layout and the padding of a valid datagram; -1 if only the walk can tell."""
+    cursor, stop = _picked(program, dialect, buffer, base, size)
+    while cursor < stop:
+        layout = item(program.candidates, cursor)
+        answer, padding = quick(
+            program.plans, layout * _PLAN, program.head_checks, program.steps, program.pool, program.literals,
+            buffer, base, size, tails,
+        )  # fmt: skip
+        if answer != NO_MATCH:
+            return layout if answer == MATCH else -1, padding
+        cursor += 1
     return -1, 0
 
 
@@ -286,22 +246,17 @@ def _by_walk(
 ) -> tuple[int, bool, int, int, int, int]:
     """Layout, whether it is selected, error, its offset, padding, fields read.
 
-    First those layouts that the dispatch leaves are tried; if none is selected, all; and last the best one once more,
-    so that the fields are its.
+    First the candidates are tried: of each form the first that is selected counts. If none is selected, all layouts are
+    tried; and last the best one once more, so that the fields are its.
     """
-    first_form = form = item(program.dialects, dialect * _DIALECT + _FIRST_FORM)
     first_layout = layout = item(program.dialects, dialect * _DIALECT + _FIRST_LAYOUT)
     last_layout = layout + item(program.dialects, dialect * _DIALECT + _LAYOUTS)
     if size == 0:
         return layout, False, EMPTY, 0, 0, 0
-    phase, best, best_at = _SELECT, -1, -1
-    cursor, stop = _picked(program.forms, program.dispatch, form, buffer, base, size)
+    phase, best, best_at, done_form = _SELECT, -1, -1, -1
+    cursor, stop = _picked(program, dialect, buffer, base, size)
     while True:
         if phase == _SELECT and cursor == stop:
-            form += 1
-            if form < first_form + item(program.dialects, dialect * _DIALECT + _FORMS):
-                cursor, stop = _picked(program.forms, program.dispatch, form, buffer, base, size)
-                continue
             phase = _FAIL if best < 0 else _FINAL
             cursor = first_layout
         if phase == _FAIL and cursor == last_layout:
@@ -312,10 +267,13 @@ def _by_walk(
             layout = item(program.candidates, cursor) if phase == _SELECT else cursor
             cursor += 1
         row = layout * _LAYOUT
+        form = item(program.layouts, row + _FORM)
+        if phase == _SELECT and form == done_form:
+            continue
         selected, error, error_at, padding, read = walk(
             program.steps, program.pool, program.literals, item(program.layouts, row + _FIRST),
             item(program.layouts, row + _COUNT), item(program.layouts, row + _LAST_GUARD), buffer, base, size,
-            item(program.forms, item(program.layouts, row + _FORM) * _FORM_SIZE + _NUL_PADDING) != 0, fields,
+            item(program.forms, form * _FORM_SIZE + _NUL_PADDING) != 0, fields,
         )  # fmt: skip
         if phase == _FINAL or (selected and error == 0):
             return layout, selected, error, error_at, padding, read
@@ -323,7 +281,7 @@ def _by_walk(
             if error_at > best_at:
                 best, best_at = layout, error_at
             if phase == _SELECT:
-                cursor = stop
+                done_form = form
 
 
 @inlined
@@ -334,27 +292,12 @@ def _planned_ref(ref: int, base: int, tails: Any) -> Any:
 
 
 @inlined
-def _shaped_ref(ref: int, base: int, first: int, second: int) -> Any:
-    if ref == ABSENT:
-        return ABSENT
-    return base + (ref if ref >= 0 else first if ref == FIRST_TAIL else second)
-
-
-@inlined
 def _retained(program: Program, plan: int, buffer: Any, base: int) -> Any:
     retain = item(program.plans, plan + _RETAIN)
     if retain < 0:
         return i64(UNKNOWN)
     word = i64(load64(buffer, base + retain)) ^ item(program.plans, plan + _RETAIN_ZERO)
     return i64(word & item(program.plans, plan + _RETAIN_MASK) != 0)
-
-
-@inlined
-def _first_try(program: Program, dialect: int, buffer: Any, base: int, size: int) -> Any:
-    """The layout that the datagram most likely has, told by one byte; -1 if there is none."""
-    tries = dialect * FIRST_TRIES
-    offset = item(program.tries, tries)
-    return item(program.tries, tries + 1 + i64(item(buffer, base + offset))) if offset < size else i64(-1)
 
 
 @inlined
@@ -409,28 +352,17 @@ def plan_rows(
             continue
         base, size = item(starts, row), i64(item(sizes, row))
         layout = padding = i64(-1)
-        retain = first = second = i64(0)
-        sure = False
         put(results.row, kept, row)
         if dialect >= 0 and size == i64(item(lengths, row)):
-            layout = _first_try(program, dialect, buffer, base, size)
-            if layout >= 0:
-                sure, padding, retain, first, second = by_shape(program.plans, layout * _PLAN, buffer, base, size)
-            if not sure:
-                layout, padding = _by_plan(program, dialect, buffer, base, size, tails)
-        plan = layout * _PLAN + _PLAN_COLUMNS
+            layout, padding = _by_plan(program, dialect, buffer, base, size, tails)
         put(results.outcome, kept, layout)
-        put(results.retain, kept, retain)
         put(results.padding, kept, padding)
-        if sure:
-            put(results.topic, kept, _shaped_ref(item(program.plans, plan), base, first, second))
-            put(results.filter, kept, _shaped_ref(item(program.plans, plan + 1), base, first, second))
-            put(results.payload, kept, _shaped_ref(item(program.plans, plan + 2), base, first, second))
-        elif layout >= 0:
-            put(results.retain, kept, _retained(program, layout * _PLAN, buffer, base))
-            put(results.topic, kept, _planned_ref(item(program.plans, plan), base, tails))
-            put(results.filter, kept, _planned_ref(item(program.plans, plan + 1), base, tails))
-            put(results.payload, kept, _planned_ref(item(program.plans, plan + 2), base, tails))
+        if layout >= 0:
+            plan = layout * _PLAN
+            put(results.retain, kept, _retained(program, plan, buffer, base))
+            put(results.topic, kept, _planned_ref(item(program.plans, plan + _PLAN_COLUMNS), base, tails))
+            put(results.filter, kept, _planned_ref(item(program.plans, plan + _PLAN_COLUMNS + 1), base, tails))
+            put(results.payload, kept, _planned_ref(item(program.plans, plan + _PLAN_COLUMNS + 2), base, tails))
         else:
             put(unsure, left, kept)
             left += 1

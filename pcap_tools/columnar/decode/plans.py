@@ -4,13 +4,11 @@ A plan compares the first 16 bytes with all single-valued guards and constants a
 values that a mask can tell (0 and 1, most often). Then it checks those fields of the fixed head that take
 more than that, and the texts that follow. It matches, or leaves the datagram to the walk, as everything unusual is.
 Layouts with optional fields or counted runs have no plan.
-
-Plans of the plainest kind also have a ``Shape``, for which the kernel has a way of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import IntEnum
 
 from pcap_tools.columnar.decode.text_refs import ABSENT, number_ref, tail_ref, text_ref
@@ -18,7 +16,6 @@ from pcap_tools.dialect.program import Charset, Counts, Extent, Form, Kind, Layo
 
 HEAD = 16
 MOST_TAILS = 8
-NO_FLAG = 2  # of retain, beside 0 and 1
 
 
 class PlanColumn(IntEnum):
@@ -42,23 +39,6 @@ class PlanColumn(IntEnum):
     RETAIN = 15  # offset of the word that holds it, -1 for none
     RETAIN_MASK = 16  # of that word
     RETAIN_ZERO = 17  # what these bits are where it is 0
-    SHAPE = 18  # one of ``Shape``
-    HEAD_MASK = 19  # guard and valid in one, where there is a shape
-    HEAD = 20
-    DELIMITER = 21  # the byte behind the first text
-    ASCII = 22  # bit 0: the first text has a character set, bit 1: the second
-    FLAG_MASK = 23  # retain once more: of the first 8 bytes
-    FLAG_ZERO = 24
-    FLAG_NONE = 25  # what retain is where no bit of it is set: 0, or that there is none
-
-
-class Shape(IntEnum):
-    """What follows the head in the plans that are read quickest: those of a head that one comparison tells."""
-
-    OTHER = 0
-    NOTHING = 1
-    REST = 2
-    UNTIL_AND_REST = 3
 
 
 class Head:
@@ -108,44 +88,7 @@ def plan_of(form: Form, layout: Layout, first_step: int, step_size: int) -> tupl
     for column, name in names.items():
         plan[column] = ABSENT if name is None else _ref(layout, where[name], tail, offsets, first_step, step_size)
     plan |= _retain(layout, tail, offsets)
-    shape = Shape.OTHER if head_checks else _shape(plan, layout.steps[tail:])
-    return plan | _shaped(plan, shape, layout.steps[tail:]), head_checks
-
-
-def _shape(plan: dict[PlanColumn, int], tails: Sequence[Step]) -> Shape:
-    if plan[PlanColumn.GUARD_MASK_HIGH] or plan[PlanColumn.RETAIN] + _bytes_of(plan[PlanColumn.RETAIN_MASK]) > 8:
-        return Shape.OTHER
-    extents = [step.extent for step in tails]
-    if not extents:
-        return Shape.NOTHING
-    if extents == [Extent.REST]:
-        return Shape.REST
-    two = extents == [Extent.UNTIL, Extent.REST] and len(tails[0].literal) == 1
-    return Shape.UNTIL_AND_REST if two else Shape.OTHER
-
-
-def _shaped(plan: dict[PlanColumn, int], shape: Shape, tails: Sequence[Step]) -> dict[PlanColumn, int]:
-    retain = plan[PlanColumn.RETAIN]
-    mask, zero = (_bytes(plan[column]) for column in (PlanColumn.RETAIN_MASK, PlanColumn.RETAIN_ZERO))
-    return {
-        PlanColumn.SHAPE: shape,
-        PlanColumn.HEAD_MASK: plan[PlanColumn.GUARD_MASK] | plan[PlanColumn.VALID_MASK],
-        PlanColumn.HEAD: plan[PlanColumn.GUARD] | plan[PlanColumn.VALID],
-        PlanColumn.DELIMITER: tails[0].literal[0] if shape is Shape.UNTIL_AND_REST else 0,
-        PlanColumn.ASCII: sum(1 << place for place, step in enumerate(tails) if step.charset is not Charset.ANY),
-        PlanColumn.FLAG_MASK: word_of((bytes(max(retain, 0)) + mask)[:8]),
-        PlanColumn.FLAG_ZERO: word_of((bytes(max(retain, 0)) + zero)[:8]),
-        PlanColumn.FLAG_NONE: NO_FLAG if retain < 0 else 0,
-    }
-
-
-def _bytes(word: int) -> bytes:
-    return word.to_bytes(8, "little", signed=True)
-
-
-def _bytes_of(mask: int) -> int:
-    """How many bytes of a word a mask reaches into."""
-    return len(_bytes(mask).rstrip(b"\0"))
+    return plan, head_checks
 
 
 def _is_usual(layout: Layout, tail: int) -> bool:

@@ -1,7 +1,8 @@
 """Dialects as arrays of integers: what the kernels walk. The same tables as ``pcap_tools.dialect.program``, only flat.
 
-One ``Program`` holds all dialects that one reading knows: dialects point at forms, forms at layouts, layouts at steps,
-steps at numbers in a pool and at bytes among the literals. Nothing of a dialect is left out: there is none to refuse.
+One ``Program`` holds all dialects that one reading knows: dialects point at layouts (those of one form stand together),
+layouts at steps, steps at numbers in a pool and at bytes among the literals. Nothing of a dialect is left out: there is
+none to refuse.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from pcap_tools.dialect.program import Charset, Counts, Dialect, Extent, Form, K
 from pcap_tools.errors import UsageError
 from pcap_tools.escaping import escape
 
-FIRST_TRIES = 257  # numbers for a dialect in ``tries``
 MOST_NAMES = 32_767  # codes of names are int16
 _PAD = 64  # so that blocks may be read from any literal
 
@@ -95,15 +95,13 @@ class LayoutColumn(IntEnum):
 class FormColumn(IntEnum):
     NAME = 0
     NUL_PADDING = 1
-    BYTE = 2  # the offset of the byte by which layouts are picked
-    DISPATCH = 3  # row 256 of a form's dispatch is for datagrams that end before that byte
 
 
 class DialectColumn(IntEnum):
-    FIRST_FORM = 0
-    FORMS = 1
-    FIRST_LAYOUT = 2
-    LAYOUTS = 3
+    FIRST_LAYOUT = 0
+    LAYOUTS = 1
+    BYTE = 2  # the offset of the byte by which layouts are picked
+    DISPATCH = 3  # row 256 of a dialect's dispatch is for datagrams that end before that byte
 
 
 class Program(NamedTuple):
@@ -118,7 +116,6 @@ class Program(NamedTuple):
     pool: NDArray[np.int64]
     plans: NDArray[np.int64]
     head_checks: NDArray[np.int64]
-    tries: NDArray[np.int64]  # of each dialect the offset of a byte, and by its values the layout to try first, or -1
     literals: NDArray[np.uint8]
 
 
@@ -159,7 +156,6 @@ class Tables:
         self._pool: list[int] = []
         self._plans: list[list[int]] = []
         self._head_checks: list[int] = []
-        self._tries: list[int] = []
         self._literals = bytearray()
         self._words: list[bytes] = []
         rows = [self._dialect(dialect) for dialect in dialects]
@@ -174,7 +170,6 @@ class Tables:
             _array(self._pool or [0]),
             _array(self._plans),
             _array(self._head_checks or [0]),
-            _array(self._tries),
             np.frombuffer(bytearray(self._literals + bytes(_PAD)), np.uint8),
         )
         self.form_codes = _array(
@@ -186,24 +181,19 @@ class Tables:
 
     def _dialect(self, dialect: Dialect) -> list[int]:
         self.names.code(dialect.name)
-        first_form, first_layout = len(self._form_rows), len(self._layout_rows)
+        first_layout = len(self._layout_rows)
         for form in dialect.forms:
-            self._form(form)
+            self._form_rows.append([self.forms.code(form.name), form.nul_padding])
+            for layout in form.layouts:
+                self._layout(form, layout)
         layouts = [layout for form in dialect.forms for layout in form.layouts]
         offset, by_byte = pick_by_byte(layouts)
-        self._tries += [offset, *(first_layout + picked[0] if picked else -1 for picked in by_byte)]
-        return [first_form, len(dialect.forms), first_layout, len(self._layout_rows) - first_layout]
-
-    def _form(self, form: Form) -> None:
-        before = len(self._layout_rows)
-        offset, by_byte = pick_by_byte(form.layouts)
-        self._form_rows.append([self.forms.code(form.name), form.nul_padding, offset, len(self._dispatch)])
-        for picked in (*by_byte, range(len(form.layouts))):
+        row = [first_layout, len(layouts), offset, len(self._dispatch)]
+        for picked in (*by_byte, range(len(layouts))):
             first = len(self._candidates)
-            self._candidates += [before + place for place in picked]
+            self._candidates += [first_layout + place for place in picked]
             self._dispatch.append((first, len(self._candidates)))
-        for layout in form.layouts:
-            self._layout(form, layout)
+        return row
 
     def _layout(self, form: Form, layout: Layout) -> None:
         where = {step.name: index for index, step in enumerate(layout.steps)}
