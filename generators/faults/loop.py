@@ -6,13 +6,7 @@ from generators.scenarios.script import has_loop
 from generators.simulation.activation import Activation, Edit, Label, Outgoing, Purpose, Sent
 from generators.simulation.fault import Place, fault
 from pcap_tools.dialect import Dialect
-from reference_broker.client.applications import Dashboard, Publish
-
-OPPOSITES = {
-    b"lower_temperature": b"raise_temperature",
-    b"raise_temperature": b"lower_temperature",
-    b"good_job": b"lower_temperature",
-}
+from reference_broker.client.applications import Dashboard, Publish, loop_of
 
 
 def _has_loop(dialect: Dialect) -> str | None:
@@ -24,7 +18,17 @@ def _instruction(activation: Activation) -> Publish | None:
     reaction = activation.reaction
     if reaction is None or activation.node is None or not isinstance(activation.node.application, Dashboard):
         return None
-    return reaction if reaction.payload in OPPOSITES else None
+    return reaction if reaction.payload in _replies(activation) else None
+
+
+def _replies(activation: Activation) -> list[bytes]:
+    return [entry.reply.encode() for entry in loop_of(activation.site.dialect).replies]
+
+
+def _wrong_reply(activation: Activation, due: bytes) -> bytes:
+    """The first reply of the loop, or the second where the first is due."""
+    first, second, *_ = _replies(activation)
+    return second if due == first else first
 
 
 def _reading(activation: Activation) -> list[Outgoing | Sent]:
@@ -79,7 +83,7 @@ def loop_wrong(activation: Activation) -> Edit | None:
         return None
 
     def edit() -> list[Label]:
-        wrong = Publish(instruction.topic, OPPOSITES[instruction.payload])
+        wrong = Publish(instruction.topic, _wrong_reply(activation, instruction.payload))
         label = Label(
             "X-WRONG-INSTRUCTION", _reading(activation), "the instruction is the wrong one", instruction.topic
         )

@@ -10,7 +10,7 @@ from generators.capture.options import CaptureOptions, LinkType, Point
 from generators.scenarios.script import ScenarioOptions, Script
 from generators.simulation.site import Site, Verb
 from pcap_tools.errors import UsageError
-from reference_broker.client.applications import Actuator, Dashboard, Window
+from reference_broker.client.applications import Actuator, Dashboard, Window, loop_of
 
 NET, NET_IPV6 = "172.20.0.0", "fd00:172:20::"
 # Java in containers, as the one capture printed shows it: half a millisecond to an answer, a whole one to the next.
@@ -72,12 +72,12 @@ def report_topicnumber(options: ScenarioOptions) -> Script:
 
 def report_rolebyte(options: ScenarioOptions) -> Script:
     site = _site(options, broker_host=2)
-    room = b"temperature/room1"
-    dashboard = site.node("dashboard", "dashboard", Dashboard(room), host=3, port=50002)
+    room, loop = b"temperature/room1", loop_of(options.dialect)
+    dashboard = site.node("dashboard", "dashboard", Dashboard(loop, room), host=3, port=50002)
     sensor = site.node("sensor", "sensor", host=4, port=50003)
-    actuator = site.node("actuator", "actuator", Actuator(room), host=5, port=50008)
+    actuator = site.node("actuator", "actuator", Actuator(loop, room), host=5, port=50008)
     site.at(0, dashboard, Verb.SUBSCRIBE, room)
-    site.at(10.4276, actuator, Verb.SUBSCRIBE, room + b"Instructions")
+    site.at(10.4276, actuator, Verb.SUBSCRIBE, room + loop.suffix.encode())
     site.at(18.8452, sensor, Verb.PUBLISH, room, b"20")
     return Script([site], capture=CaptureOptions(point=Point.ANY, link=LinkType.COOKED1, copies=2))
 

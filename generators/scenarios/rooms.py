@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from generators.scenarios.script import ScenarioOptions
 from generators.simulation.site import Site, Verb
-from reference_broker.client.applications import INSTRUCTIONS, Actuator, Dashboard
+from reference_broker.client.applications import Actuator, Dashboard, loop_of
 from reference_broker.messages.sending import SECOND
 
-# The longest message (topic, "Instructions" and the actuator's report) then stays within 127 bytes: above them the
+# The longest message (topic, suffix of the loop and the actuator's report) then stays within 127 bytes: above them the
 # running system's signed length byte breaks.
 LONG_ROOM_BYTES = 76
 
@@ -30,19 +30,19 @@ def rooms_with_loops(
 
 
 def _subscribe(options: ScenarioOptions, site: Site, rooms: list[bytes], step_s: float) -> float:
-    at = 0.0
+    at, loop = 0.0, loop_of(options.dialect)
     for number in range(options.dashboards):
         # one dashboard a room instructs its actuator; more of them only watch, or each reading had two answers
         room = rooms[number % len(rooms)]
-        application = Dashboard(room) if number < len(rooms) else None
+        application = Dashboard(loop, room) if number < len(rooms) else None
         site.at(at, site.node(f"dashboard{number + 1}", "dashboard", application), Verb.SUBSCRIBE, room)
         at += step_s
     for number in range(options.actuators):
         # and one actuator a room carries instructions out, or each had two reports
         room = rooms[number % len(rooms)]
-        application_of = Actuator(room) if number < len(rooms) else None
+        application_of = Actuator(loop, room) if number < len(rooms) else None
         actuator = site.node(f"actuator{number + 1}", "actuator", application_of)
-        site.at(at, actuator, Verb.SUBSCRIBE, room + INSTRUCTIONS)
+        site.at(at, actuator, Verb.SUBSCRIBE, room + loop.suffix.encode())
         at += step_s
     return at
 

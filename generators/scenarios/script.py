@@ -17,7 +17,6 @@ PUBLISHERS = ("sensor", "publisher", "client")
 SUBSCRIBERS = ("dashboard", "subscriber", "client")
 ACTUATORS = ("actuator", *SUBSCRIBERS)
 LIVE_NET = "127.0.20.0"
-LOOP_ROLES = frozenset({"sensor", "dashboard", "actuator"})
 # Sizes of a run that is to be repeated: enough hosts and rounds for variety, few enough to be simulated in seconds.
 TILE = {"sensors": 24, "dashboards": 4, "actuators": 2, "rounds": 30}
 
@@ -97,7 +96,5 @@ def role(dialect: Dialect, candidates: tuple[str, ...]) -> str | None:
 
 
 def has_loop(dialect: Dialect) -> bool:
-    """Whether sensors, dashboards and actuators talk to each other in a loop, as in ``rolebyte``."""
-    variants = [variant for variants in dialect.spec.messages.values() for variant in variants]
-    speakers = {variant.sender for variant in variants if variant.means == "publish"}
-    return dialect.spec.topics.kind == "text" and speakers >= LOOP_ROLES
+    """Whether clients answer each other's readings in a control loop, as in ``rolebyte``."""
+    return dialect.spec.application.loop is not None

@@ -11,7 +11,7 @@ from itertools import islice
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 from reference_broker import Client, client_for
-from reference_broker.client.applications import READING_PREFIXES
+from reference_broker.client.applications import reading_prefix
 
 COUNTER_MARK = b"#"
 COUNTER_DIGITS = 9
@@ -121,8 +121,7 @@ class Vocabulary:
         """A reading and a counter; with ``size`` filled up to so many bytes."""
         self.counts += 1
         made = self._payload(reading, self.counts)
-        prefix = READING_PREFIXES.get(topic, b"") if self.dialect.name == "topicbyte" else b""
-        return (prefix + made).ljust(size, b".") if made else b""
+        return (reading_prefix(self.dialect, topic) + made).ljust(size, b".") if made else b""
 
     def _first_that_fit(self) -> tuple[Callable[[int], bytes], Callable[[int, int], bytes]]:
         """The most telling names and payloads that there is room for."""

@@ -250,6 +250,43 @@ class ClientSpec(Table):
     """Messages of the broker that a client acknowledges."""
 
 
+class LoopReplySpec(Table):
+    """One entry of `replies`: an entry with neither `above` nor `below` is for all other readings, and comes last."""
+
+    above: int | None = None
+    """It answers readings above this number."""
+    below: int | None = None
+    """It answers readings below this number."""
+    reply: Annotated[str, Field(min_length=1)]
+    """The payload of the reply."""
+
+
+class LoopSpec(Table):
+    """A control loop: a client replies to the reading of another, and a third reports that it was carried out."""
+
+    reading: str
+    """The message with the reading, whose payload is a whole number."""
+    reply: str
+    """The message with the reply; the role that sends it owes the reply."""
+    report: str
+    """The message that reports that a reply was carried out."""
+    suffix: Annotated[str, Field(min_length=1)]
+    """What the topic of a reply, and of a report, has behind the topic of the reading."""
+    replies: list[LoopReplySpec]
+    """The replies in order: the first that fits the reading is due."""
+    completion: Annotated[str, Field(min_length=1)]
+    """The payload of a report."""
+
+
+class ApplicationSpec(Table):
+    """What the clients say to each other through the broker."""
+
+    prefixes: dict[str, str] = {}
+    """Topic to the text that stands before the number of a reading."""
+    loop: LoopSpec | None = None
+    """The control loop, if there is one."""
+
+
 class FormSpec(Table):
     """What differs in one form of the dialect; keys given here go over those of ``fields``."""
 
@@ -292,6 +329,8 @@ class DialectSpec(Table):
     """What the broker owes."""
     client: ClientSpec = ClientSpec()
     """What clients owe."""
+    application: ApplicationSpec = ApplicationSpec()
+    """What the clients say to each other through the broker."""
     rules: dict[Annotated[str, Field(pattern=r"^[WPARDTNX]-[A-Z0-9]+(-[A-Z0-9]+)*$")], Level] = {}
     """Id to level, where it differs from [the rule's own](../rules.md)."""
 

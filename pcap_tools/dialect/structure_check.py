@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from .compiler import NUMERIC, columns_of, field_of, fields_of, forms_of, layout_names, meaning_of
 from .positions import Path
 from .problems import Findings
-from .spec import DialectSpec, FieldSpec, FormSpec, MessageSpec
+from .spec import DialectSpec, FieldSpec, FormSpec, LoopSpec, MessageSpec
 from .wording import problems_of
 
 _FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -158,10 +158,29 @@ def _check_references(spec: DialectSpec, findings: Findings) -> None:
         findings.known(("topics", "number"), spec.topics.number, fields, "field")
     if spec.topics.named_by:
         findings.known(("topics", "named_by"), spec.topics.named_by, messages, "message")
+    if spec.application.loop:
+        _check_loop(spec, spec.application.loop, findings)
     if spec.broker.nak:
         findings.known(("broker", "nak"), spec.broker.nak, messages, "message")
     if spec.broker.subscriber_port:
         findings.known(("broker", "subscriber_port"), spec.broker.subscriber_port, fields, "field")
+
+
+def _check_loop(spec: DialectSpec, loop: LoopSpec, findings: Findings) -> None:
+    """The messages of a loop are publishes of a role each, and every reading has one reply."""
+    path: Path = ("application", "loop")
+    for key, message in (("reading", loop.reading), ("reply", loop.reply), ("report", loop.report)):
+        if not findings.known((*path, key), message, list(spec.messages), "message"):
+            continue
+        variants = spec.messages[message]
+        if variants and (meaning_of(variants, variants[0]) != "publish" or variants[0].sender is None):
+            findings.add((*path, key), f"expected a publish that one role sends, which {message} is not")
+    before, last = loop.replies[:-1], loop.replies[-1:]
+    if not last or last[0].above is not None or last[0].below is not None:
+        findings.add((*path, "replies"), "expected a last entry without above and below, for all other readings")
+    for index, entry in enumerate(before):
+        if (entry.above is None) == (entry.below is None):
+            findings.add((*path, "replies", index), "expected either above or below")
 
 
 def _check_reachable(spec: DialectSpec, findings: Findings) -> None:

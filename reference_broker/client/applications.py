@@ -1,23 +1,18 @@
 """What the nodes of the reports do with what they receive: pure decisions, no sockets.
 
-``rolebyte``: a sensor's reading makes the dashboard instruct an actuator, which says that it is done. ``topicbyte``: a
-window opens when it is hot.
+The control loop of a dialect (`[application.loop]`, as in ``rolebyte``): a dashboard answers the readings of a sensor,
+and an actuator carries the replies out. Without a loop (``topicbyte``) a window opens when it is hot.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-TOO_HOT, TOO_COLD = 30, 25
+from pcap_tools.dialect import Dialect
+from pcap_tools.dialect.spec import LoopSpec
+from pcap_tools.errors import UsageError
+
 WINDOW_AT = 50
-INSTRUCTIONS = b"Instructions"
-DONE = b"Instructions_completed_as_per_request"
-ACTIONS = {
-    b"lower_temperature": "lowering the temperature",
-    b"raise_temperature": "raising the temperature",
-    b"good_job": "going on as before",
-}
-READING_PREFIXES = {b"temperature": b"Temperature:", b"humidity": b"Humidity:"}
 
 
 class Publish(NamedTuple):
@@ -32,43 +27,50 @@ class Reaction(NamedTuple):
     publish: Publish | None = None
 
 
-def instruction_for(reading: int) -> bytes:
-    """
-    >>> instruction_for(31), instruction_for(30), instruction_for(25), instruction_for(24)
-    (b'lower_temperature', b'good_job', b'good_job', b'raise_temperature')
-    """
-    if reading > TOO_HOT:
-        return b"lower_temperature"
-    return b"raise_temperature" if reading < TOO_COLD else b"good_job"
+def loop_of(dialect: Dialect) -> LoopSpec:
+    """The control loop of a dialect that has one."""
+    loop = dialect.spec.application.loop
+    if loop is None:
+        raise UsageError(f"{dialect.name} has no control loop: its file has no [application.loop]")
+    return loop
 
 
 class Dashboard:
-    """Answers each reading of a room with an instruction to its actuator."""
+    """Answers each reading of a room with the reply that the loop has for it."""
 
-    def __init__(self, topic: bytes = b"temperature/room1") -> None:
-        self.filter = topic
+    def __init__(self, loop: LoopSpec, topic: bytes = b"temperature/room1") -> None:
+        self.filter, self._loop = topic, loop
 
     def on_message(self, topic: bytes, payload: bytes) -> Reaction:
-        if payload == DONE:
+        if payload == self._loop.completion.encode():
             return Reaction("the instruction was carried out")
         reading = _number(payload)
         if reading is None:
             return Reaction("not a reading")
-        instruction = instruction_for(reading)
-        return Reaction(f"instructing: {instruction.decode()}", Publish(topic + INSTRUCTIONS, instruction))
+        reply = self._reply_to(reading)
+        return Reaction(f"instructing: {reply}", Publish(topic + self._loop.suffix.encode(), reply.encode()))
+
+    def _reply_to(self, reading: int) -> str:
+        for entry in self._loop.replies:
+            is_above, is_below = entry.above is not None, entry.below is not None
+            if (is_above and reading > (entry.above or 0)) or (is_below and reading < (entry.below or 0)):
+                return entry.reply
+        return self._loop.replies[-1].reply
 
 
 class Actuator:
-    """Carries out instructions and says so under the topic they came by."""
+    """Carries out replies and reports it under the topic they came by."""
 
-    def __init__(self, topic: bytes = b"temperature/room1") -> None:
-        self.filter = topic if topic.endswith(INSTRUCTIONS) else topic + INSTRUCTIONS
+    def __init__(self, loop: LoopSpec, topic: bytes = b"temperature/room1") -> None:
+        suffix = loop.suffix.encode()
+        self.filter = topic if topic.endswith(suffix) else topic + suffix
+        self._known = {entry.reply.encode() for entry in loop.replies}
+        self._completion = loop.completion.encode()
 
     def on_message(self, topic: bytes, payload: bytes) -> Reaction:
-        action = ACTIONS.get(payload)
-        if action is None:
+        if payload not in self._known:
             return Reaction("not an instruction")
-        return Reaction(action, Publish(topic, DONE))
+        return Reaction(f"carrying out: {payload.decode()}", Publish(topic, self._completion))
 
 
 class Window:
@@ -91,14 +93,19 @@ class Window:
         return Reaction("left the window as it is")
 
 
-def reading(dialect: str, topic: bytes, value: int) -> bytes:
-    """A sensor's payload: the number, in ``topicbyte`` with a word in front.
+def reading(dialect: Dialect, topic: bytes, value: int) -> bytes:
+    """A sensor's payload: the number, behind the text that the dialect puts in front of it.
 
-    >>> reading("topicbyte", b"temperature", 61), reading("rolebyte", b"temperature/room1", 20)
-    (b'Temperature:61', b'20')
+    >>> from pcap_tools import load_dialect
+    >>> reading(load_dialect("topicbyte"), b"temperature", 61)
+    b'Temperature:61'
     """
-    prefix = READING_PREFIXES.get(topic, b"") if dialect == "topicbyte" else b""
-    return prefix + str(value).encode()
+    return reading_prefix(dialect, topic) + str(value).encode()
+
+
+def reading_prefix(dialect: Dialect, topic: bytes) -> bytes:
+    """The text in front of a reading's number."""
+    return dialect.spec.application.prefixes.get(topic.decode(errors="replace"), "").encode()
 
 
 def _number(text: bytes) -> int | None:

@@ -170,7 +170,7 @@ REPORT_ROLEBYTE = Scenario(
         _starts("actuator", ("actuator", "acknowledged: ACTUATOR_SUBSCRIBE")),
         _starts(
             "sensor",
-            ("actuator", "raising the temperature"),
+            ("actuator", "carrying out: raise_temperature"),
             ("actuator", "acknowledged: ACTUATOR_PUBLISH"),
             ("dashboard", "the instruction was carried out"),
         ),

@@ -1,8 +1,9 @@
-"""X-LOOP and X-WRONG-INSTRUCTION: whether dashboards answer readings with the right instruction (``rolebyte``).
+"""X-LOOP and X-WRONG-INSTRUCTION: whether dashboards answer readings with the right instruction.
 
-A reading is a forward to a dashboard that instructs, with a whole number as its payload. The instruction is due on the
-room's topic and a word behind it, which the dialect names, before the next reading of the room. What the capture may
-have missed is not blamed on anybody: see ``_loses`` and ``_overdue``.
+The dialect's `[application.loop]` names messages, replies and the suffix of their topics (``rolebyte`` has one). A
+reading is a forward to a dashboard that instructs, with a whole number as its payload. The instruction is due on the
+room's topic with the suffix behind it, before the next reading of the room. What the capture may have missed is not
+blamed on anybody: see ``_loses`` and ``_overdue``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from pcap_tools.dialect.spec import LoopSpec
 
 from .events import FROM_BROKER, TO_BROKER, Col, Events
 from .evidence import CLIENTS_LOSE
@@ -29,9 +32,6 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 LOOP, WRONG = "X-LOOP", "X-WRONG-INSTRUCTION"
-TOO_HOT, TOO_COLD = 30, 25
-LOWER, RAISE, GOOD = "lower_temperature", "raise_temperature", "good_job"
-INSTRUCTS = "dashboard"
 WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 IN_TIME_NS = SECOND  # an answer may take so long: it may lie beyond the end of the capture
 DOUBLE_NS = 10_000_000  # the same again within this time is the network's doing
@@ -47,12 +47,9 @@ class _Reading:
     row: int
     time: int
     value: int
+    due: str
     answers: list[tuple[int, str]] = field(default_factory=list)
     doubt: str | None = None
-
-    @property
-    def due(self) -> str:
-        return LOWER if self.value > TOO_HOT else RAISE if self.value < TOO_COLD else GOOD
 
     def is_answered_by(self, answers: Iterable[tuple[int, str]]) -> bool:
         return any(word == self.due for _, word in answers)
@@ -97,9 +94,9 @@ def _is_busy(events: Events, asked: Exchanges | None, one: _Reading) -> str | No
 
 
 def _instructions(events: Events) -> Integers:
-    """Rows of what dashboards publish."""
-    policy = events.policy
-    named = [variants[0].sender == INSTRUCTS for variants in policy.dialect.spec.messages.values()]
+    """Rows of replies to readings."""
+    policy, loop = events.policy, events.policy.dialect.spec.application.loop
+    named = [loop is not None and name == loop.reply for name in policy.messages]
     return np.flatnonzero(_sent(events, np.array(named) & (policy.meaning == PUBLISH), TO_BROKER))
 
 
@@ -160,7 +157,10 @@ def _by_room(events: Events, readings: Integers, instructions: Integers, dashboa
     rows = np.sort(np.concatenate([readings, instructions, np.flatnonzero(acks)]))
     topics, payloads = (events.table.column(name).take(pa.array(rows)).to_pylist() for name in ("topic", "payload"))
     columns = (acks[rows], np.isin(rows, instructions), rows, events[Col.CLIENT][rows], events[Col.TIME][rows])
-    rooms = _Rooms(tuple(events.policy.cuts.values()))
+    loop = events.policy.dialect.spec.application.loop
+    if loop is None:
+        return []
+    rooms = _Rooms(loop)
     for is_ack, is_instruction, row, client, time, topic, payload in zip(
         *(column.tolist() for column in columns), topics, payloads, strict=True
     ):
@@ -177,13 +177,13 @@ def _by_room(events: Events, readings: Integers, instructions: Integers, dashboa
 class _Rooms:
     """Collects what is said of each room. ``waiting``: by dashboard, the instruction that has no ACK yet."""
 
-    words: tuple[str, ...]
+    loop: LoopSpec
     said: dict[tuple[int, str], list[_Reading]] = field(default_factory=lambda: defaultdict(list))
     waiting: dict[int, tuple[str, str]] = field(default_factory=dict)
 
     def instruct(self, row: int, client: int, topic: str, word: str) -> None:
         """An answer to the last reading; the same again without an ACK answers nothing, and keeps the next waiting."""
-        room = next((topic.removesuffix(end) for end in self.words if topic.endswith(end)), None)
+        room = topic.removesuffix(self.loop.suffix) if topic.endswith(self.loop.suffix) else None
         said = self.said.get((client, room)) if room is not None else None
         if said and self.waiting.get(client) == (topic, word):
             said[-1].doubt = CLIENT_WAITS
@@ -193,11 +193,23 @@ class _Rooms:
 
     def read(self, row: int, time: int, client: int, topic: str, payload: str) -> None:
         """One more reading, unless it is none, or the last one over again. A dashboard that waits answers it later."""
-        if topic.endswith(self.words) or not WHOLE_NUMBER.fullmatch(payload):
+        if topic.endswith(self.loop.suffix) or not WHOLE_NUMBER.fullmatch(payload):
             return
         said, value = self.said[client, topic], int(payload)
         if not said or said[-1].value != value or time - said[-1].time > DOUBLE_NS:
-            said.append(_Reading(row, time, value, doubt=CLIENT_WAITS if client in self.waiting else None))
+            said.append(
+                _Reading(
+                    row, time, value, _due(self.loop, value), doubt=CLIENT_WAITS if client in self.waiting else None
+                )
+            )
+
+
+def _due(loop: LoopSpec, value: int) -> str:
+    """The reply to a reading: the first entry that fits, else the last."""
+    for entry in loop.replies:
+        if (entry.above is not None and value > entry.above) or (entry.below is not None and value < entry.below):
+            return entry.reply
+    return loop.replies[-1].reply
 
 
 def _judge(said: list[_Reading]) -> tuple[list[_Reading], list[_Reading]]:

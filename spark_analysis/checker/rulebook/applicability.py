@@ -9,8 +9,6 @@ from spark_analysis.checker.policy import CREATE, PUBLISH, SUBSCRIBE, UNSUBSCRIB
 
 from .rule import Fits
 
-LOOP_ROLES = ("sensor", "dashboard", "actuator")
-
 
 def all_of(*checks: Fits) -> Fits:
     """The first reason that one of the checks returns."""
@@ -126,6 +124,6 @@ numbers_topics = needs(
     "publishers of {} do not number their topics",
 )
 has_loop = needs(
-    lambda policy: bool(policy.cuts) and all(role in policy.dialect.spec.ports for role in LOOP_ROLES),
-    "{} has no dashboards that send instructions",
+    lambda policy: policy.dialect.spec.application.loop is not None,
+    "{} has no control loop",
 )

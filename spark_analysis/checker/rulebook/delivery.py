@@ -185,7 +185,7 @@ RULES = (
     Rule(
         "X-WRONG-INSTRUCTION",
         "error",
-        "A dashboard sends `lower_temperature` above 30, `raise_temperature` below 25, otherwise `good_job`.",
+        "The instruction is the reply that the dialect's control loop has for the reading.",
         "The instruction is wrong for its reading.",
         "Check the limits and the direction of the comparisons.",
         {"rolebyte": 'report, "Dashboard"'},

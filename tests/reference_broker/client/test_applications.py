@@ -2,9 +2,11 @@
 
 import pytest
 
-from reference_broker.client.applications import Actuator, Dashboard, Publish, Window, reading
+from pcap_tools import load_dialect
+from reference_broker.client.applications import Actuator, Dashboard, Publish, Window, loop_of, reading
 
 ROOM = b"temperature/room1"
+LOOP = loop_of(load_dialect("rolebyte"))
 
 
 @pytest.mark.parametrize(
@@ -18,31 +20,31 @@ ROOM = b"temperature/room1"
     ],
 )
 def test_a_dashboard_answers_a_reading_with_an_instruction(value: bytes, instruction: bytes) -> None:
-    assert Dashboard(ROOM).on_message(ROOM, value).publish == Publish(ROOM + b"Instructions", instruction)
+    assert Dashboard(LOOP, ROOM).on_message(ROOM, value).publish == Publish(ROOM + b"Instructions", instruction)
 
 
 @pytest.mark.parametrize("value", [b"Instructions_completed_as_per_request", b"", b"hot", b"1" * 5000, b"\xff", b"--1"])
 def test_a_dashboard_does_not_answer_what_is_no_reading(value: bytes) -> None:
-    assert Dashboard(ROOM).on_message(ROOM, value).publish is None
+    assert Dashboard(LOOP, ROOM).on_message(ROOM, value).publish is None
 
 
 @pytest.mark.parametrize("instruction", [b"lower_temperature", b"raise_temperature", b"good_job"])
 def test_an_actuator_says_that_it_is_done(instruction: bytes) -> None:
-    actuator = Actuator(ROOM)
+    actuator = Actuator(LOOP, ROOM)
     assert actuator.filter == b"temperature/room1Instructions"
     done = actuator.on_message(actuator.filter, instruction).publish
     assert done == Publish(b"temperature/room1Instructions", b"Instructions_completed_as_per_request")
 
 
 def test_an_actuator_does_nothing_it_does_not_know() -> None:
-    assert Actuator(ROOM).on_message(b"temperature/room1Instructions", b"explode").publish is None
+    assert Actuator(LOOP, ROOM).on_message(b"temperature/room1Instructions", b"explode").publish is None
 
 
 def test_a_window_opens_above_50_and_closes_below() -> None:
     window = Window()
     states = []
     for value in (10, 50, 51, 90, 50, 49, 10):
-        window.on_message(b"temperature", reading("topicbyte", b"temperature", value))
+        window.on_message(b"temperature", reading(load_dialect("topicbyte"), b"temperature", value))
         states.append(window.is_open)
     assert states == [False, False, True, True, True, False, False]
     assert window.on_message(b"temperature", b"Temperature:").says == "not a reading"

@@ -28,7 +28,8 @@ def play(
         ),
     ],
     topic: Annotated[
-        str | None, typer.Option(help="Topic of the room. Default: temperature/room1 for rolebyte, else temperature.")
+        str | None,
+        typer.Option(help="Topic of the room. Default: temperature/room1 with a control loop, else temperature."),
     ] = None,
     readings: Annotated[
         str | None, typer.Option(metavar="N,N,...", help="sensor: values to publish. Default: random values.")
@@ -56,14 +57,17 @@ def play(
 
     Exit code 0: every request was acknowledged. 1: a request was refused or never acknowledged.
     """
+    from pcap_tools.dialect import load_dialect
+
     spoken = dialect or {Part.WINDOW: "topicbyte", Part.NODE: "colon"}.get(part, "rolebyte")
-    role = part.value if spoken == "rolebyte" and part in (Part.SENSOR, Part.ACTUATOR, Part.DASHBOARD) else None
+    loop = load_dialect(spoken).spec.application.loop
+    role = part.value if loop and part in (Part.SENSOR, Part.ACTUATOR, Part.DASHBOARD) else None
     client, make_node = clients.make_client(
         spoken, to, bind, form, role, resend_after, tries, backoff, qos, window=window
     )
-    subject = (topic or ("temperature/room1" if spoken == "rolebyte" else "temperature")).encode()
+    subject = (topic or ("temperature/room1" if loop else "temperature")).encode()
     teller = clients.Teller()
-    reactor = _Reactor(_application(part, subject), client, teller)
+    reactor = _Reactor(_application(part, client.dialect, subject), client, teller)
     with make_node(reactor.on_event) as node:
         reactor.node = node
         if part is Part.NODE:
@@ -79,11 +83,12 @@ def play(
     raise typer.Exit(teller.exit_code)
 
 
-def _application(part: Part, topic: bytes) -> Any:
-    from reference_broker.client.applications import Actuator, Dashboard, Window
+def _application(part: Part, dialect: Any, topic: bytes) -> Any:
+    from reference_broker.client.applications import Actuator, Dashboard, Window, loop_of
 
-    made = {Part.DASHBOARD: Dashboard, Part.ACTUATOR: Actuator, Part.WINDOW: Window}.get(part)
-    return made(topic) if made else None
+    if part in (Part.DASHBOARD, Part.ACTUATOR):
+        return {Part.DASHBOARD: Dashboard, Part.ACTUATOR: Actuator}[part](loop_of(dialect), topic)
+    return Window(topic) if part is Part.WINDOW else None
 
 
 class _Reactor:
@@ -121,7 +126,7 @@ def _measure(
             node.run(lambda: bool(teller.failed), every)
         if teller.failed or (end is not None and node.now() >= end):
             return
-        node.send(client.publish(topic, reading(client.dialect.name, topic, value), node.now()))
+        node.send(client.publish(topic, reading(client.dialect, topic, value), node.now()))
         node.settle()
 
 
