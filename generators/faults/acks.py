@@ -92,7 +92,7 @@ def _forget_second_ack(activation: Activation) -> None:
     Place.BROKER,
     "the broker acknowledges a request only after the client has sent it again, and then once",
     follow=_forget_second_ack,
-    fits=broker_acknowledges,
+    fits=all_of(broker_acknowledges, clients_resend),
 )
 def ack_late(activation: Activation) -> Edit | None:
     request = new_request(activation)

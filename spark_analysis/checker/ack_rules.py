@@ -47,7 +47,8 @@ class AckRules:
         if self.events.policy.broker_acks.any():
             self._strays()
             self._missing()
-            self._late()
+            if self.events.policy.has_resends:
+                self._late()
             self._duplicates()
             self._order()
             self._statuses()
@@ -73,7 +74,7 @@ class AckRules:
                 self._missing_for_long(first, own)
                 continue
             last, sends = int(asked.last[first]), int(asked.sends[first])
-            waited, limit = self.facts.end - int(time[last]), int(1.02 * self.view.resend_ns)
+            waited, limit = self.facts.end - int(time[last]), self.view.patience(asked, first)
             enough = 2 if self.facts.point is Point.BROKER else ENOUGH_SENDS
             unheard, unless = self._may_be_unheard(first, sends)
             doubt = unheard or (None if waited > limit or sends >= enough else ends_soon(waited, limit))

@@ -53,7 +53,7 @@ class ClientRules:
         firsts = firsts[told.owed[firsts]]
         self.candidates.check("A-CLIENT-MISSING", firsts)
         for first in as_list(firsts[told.ack[firsts] < 0]):
-            waited, limit = self.facts.end - int(time[told.last[first]]), int(1.02 * self.view.resend_ns)
+            waited, limit = self.facts.end - int(time[told.last[first]]), self.view.patience(told, first)
             doubt = None if waited > limit or told.sends[first] > 1 else ends_soon(waited, limit)
             detail = {"message": self.view.name(first)}
             self.candidates.add("A-CLIENT-MISSING", first, detail, doubt=doubt, unless=LOSS)

@@ -29,7 +29,7 @@ Integers = NDArray[np.int64]
 UNANSWERED = -1
 NEVER = 1 << 62
 SETTLES_NS = 10_000_000  # without ACKs: a subscription counts so long after it came
-LATEST_ANSWER = 1.5  # of the resend time
+LATEST_ANSWER, LATEST_NAMED = 1.5, 6  # resend times; the second where ACKs name what they answer
 GOODBYE_NS = 1_000_000_000  # within which a broker answers the end of a session
 # A status message is a sentence of the broker's own: with one of these words in it, it says no.
 REFUSAL = re.compile(r"\b(not|no|cannot|can't|fail\w*|error|invalid|unknown|unable|refus\w*|reject\w*|denied)\b", re.I)
@@ -144,7 +144,8 @@ def _first_answers(events: Events, rows: Integers) -> Integers:
     message_of, key = (np.ascontiguousarray(events[column][among]) for column in (Col.MESSAGE, Col.KEY))
     texts = mix(events[Col.TOPIC_TEXT][among], events[Col.FILTER][among])
     content = mix(mix(texts, message_of), np.ascontiguousarray(events[Col.NUMBER][among]))
-    within = int(policy.resend_ns * LATEST_ANSWER)
+    latest = LATEST_NAMED if policy.is_keyed[policy.meaning == ACK].all() else LATEST_ANSWER
+    within = int(policy.resend_ns * latest)
     first_answers(order, talk, time, message_of, key, content, policy.answers, policy.is_keyed, within, found)
     answers = np.full(len(events), UNANSWERED, np.int64)
     answers[among] = np.where(found >= 0, among[found], UNANSWERED)

@@ -79,6 +79,16 @@ class TalkView:
             return bool((is_ack & (events[Col.KEY][before] == events[Col.KEY][row])).any())
         return bool(is_ack[-1:].any())
 
+    def patience(self, exchanges: Exchanges, first: int) -> int:
+        """How long an ACK may take. Where nothing says when to send again, twice as long as others took in this talk,
+        but not less than a second."""
+        limit = int(1.02 * self.resend_ns)
+        if self.events.policy.has_resends:
+            return limit
+        time, others = self.events[Col.TIME], self.talk(first)
+        acked = others[(exchanges.group[others] == others) & (exchanges.ack[others] >= 0)]
+        return max(limit, 2 * int((time[exchanges.ack[acked]] - time[acked]).max(initial=0)))
+
     def may_precede(self, row: int) -> str | None:
         """A reason if what an ACK answers may have been sent before the capture began."""
         since = self.events[Col.TIME][row] - self.facts.begin

@@ -59,7 +59,7 @@ CASES: dict[str, Case] = {
     "wrong-speaker": Case(("colon", "rolebyte", "topicnumber", JAVAINTS), {"P-SPEAKER": see_content.wrong_speakers}),
     "ack-missing": one("A-MISSING", see_acks.unacknowledged, "colon", "topicbyte", "mqttsn", **FIRST),
     "ack-unsolicited": one("A-UNSOLICITED", see_acks.extra_acks, "colon", "topicbyte", "mqttsn"),
-    "ack-late": one("A-LATE", see_acks.late_acks, "colon", "topicbyte", "mqttsn"),
+    "ack-late": one("A-LATE", see_acks.late_acks, "colon", NIBBLES, "mqttsn"),
     "ack-duplicate": one("A-DUPLICATE", see_acks.extra_acks, "colon", "topicnumber", "mqttsn"),
     "ack-misdirected": one("A-MISDIRECTED", see_acks.extra_acks, "colon", "topicbyte", "mqttsn"),
     "ack-reordered": one("A-ORDER", see_acks.in_the_other_order, "colon", "topicbyte", "topicnumber", **FIRST),

@@ -52,8 +52,8 @@ RULES = (
         "An ACK arrives before the resend time.",
         "The ACK arrived after the resend time, so the client resends needlessly or treats the request as lost.",
         "Find out what delays the broker before the ACK; `topicshark timing` shows ACK times.",
-        _ACKS | _RESENDS,
-        applicability.broker_acknowledges,
+        _RESENDS,
+        applicability.all_of(applicability.broker_acknowledges, applicability.has_resends),
     ),
     Rule(
         "A-DUPLICATE",
