@@ -139,6 +139,8 @@ class AckRules:
         for rule in ("A-DUPLICATE", "A-UNSOLICITED", "A-MISDIRECTED"):
             self.candidates.check(rule, acks)
         for row in as_list(asked.of_kind(REPLY, DUPLICATE)):
+            if row in self.view.acks_of_malformed:
+                continue
             first = int(asked.group[row])
             bridged = self.facts.point is Point.BRIDGE and self.events[Col.IP_ID][row] > 0
             doubt = None if self.facts.point is Point.BROKER or bridged else DOUBLED
@@ -148,7 +150,7 @@ class AckRules:
 
     def _strays(self) -> None:
         """ACKs that answer nothing. Some were meant for another client: `misdirected` finds out."""
-        for row in as_list(self.asked.of_kind(REPLY, STRAY)):
+        for row in as_list(self.view.strays):
             own, detail = int(self.events[Col.ID][row]), {"case": "broker", "message": self.view.name(row)}
             if self.view.answers_an_ack(row, TO_BROKER):
                 self.candidates.add("A-ACK-OF-ACK", row, detail, key=own)
@@ -247,6 +249,7 @@ def astray_rows(view: TalkView) -> pa.Table:
     if not events.policy.broker_acks.any():
         return ASTRAY.empty_table()
     strays = asked.of_kind(REPLY, STRAY, DUPLICATE)
+    strays = strays[~np.isin(strays, list(view.acks_of_malformed))]
     waiting = np.flatnonzero((asked.role == REQUEST) & asked.owed & ~asked.answered)
     rows = np.concatenate([strays, waiting])
     group = np.where(asked.group[rows] >= 0, events[Col.ID][asked.group[rows]], -1)

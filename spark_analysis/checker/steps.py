@@ -27,7 +27,6 @@ from .exchanges import Forwards, exchange, forwarded_rows
 from .facts import SessionFacts, resolve_names
 from .findings import CANDIDATES, COUNTS, Candidates, Settled
 from .kernels.expecting import PUBLISH
-from .kernels.pairing import REPLY, STRAY
 from .loop_rules import judges_payloads, loop_findings
 from .number_rules import number_findings
 from .requests import request_rows, requests_of
@@ -135,7 +134,7 @@ def judge_clients(events: Events, facts: SessionFacts, forwards: Forwards, with_
         else [EXCHANGES.empty_table()]
     )
     return ByClient(
-        StepFindings(candidates.table(), candidates.counts(), events[Col.TIME][asked.of_kind(REPLY, STRAY)], _NO_TIMES),
+        StepFindings(candidates.table(), candidates.counts(), events[Col.TIME][view.strays], _NO_TIMES),
         evidence,
         astray_rows(view),
         request_rows(events, asked, told, forwards),

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .deliveries import Publishes
-from .events import Col, Events
+from .events import TO_BROKER, Col, Events
 from .evidence import Reactions
 from .exchanges import Exchanges, Forwards
 from .facts import SessionFacts
 from .findings import Candidates
 from .grouped import Grouped
-from .kernels.pairing import REQUEST
+from .kernels.pairing import DUPLICATE, REPLY, REQUEST, STRAY
 from .policy import ACK
 from .reasons import BEFORE_CAPTURE
 
@@ -88,6 +88,30 @@ class TalkView:
         time, others = self.events[Col.TIME], self.talk(first)
         acked = others[(exchanges.group[others] == others) & (exchanges.ack[others] >= 0)]
         return max(limit, 2 * int((time[exchanges.ack[acked]] - time[acked]).max(initial=0)))
+
+    @cached_property
+    def acks_of_malformed(self) -> frozenset[int]:
+        """ACKs that answer no request but a datagram that cannot be read: malformed, or cut by the capture. Each such
+        datagram takes one."""
+        events, asked = self.events, self.client_exchanges
+        malformed = (events[Col.MESSAGE] < 0) & (events[Col.SIDE] == TO_BROKER)
+        if not malformed.any():
+            return frozenset()
+        found: dict[int, int] = {}
+        for row in asked.of_kind(REPLY, STRAY, DUPLICATE).tolist():
+            before = self.talk(row)
+            before = before[: np.searchsorted(before, row)]
+            before = before[malformed[before] & (events[Col.TIME][row] - events[Col.TIME][before] < 2 * self.resend_ns)]
+            open_ones = [one for one in before.tolist() if one not in found]
+            if open_ones:
+                found[open_ones[-1]] = row
+        return frozenset(found.values())
+
+    @cached_property
+    def strays(self) -> Integers:
+        """ACKs of the broker that answer nothing at all."""
+        rows = self.client_exchanges.of_kind(REPLY, STRAY)
+        return rows[~np.isin(rows, list(self.acks_of_malformed))]
 
     def may_precede(self, row: int) -> str | None:
         """A reason if what an ACK answers may have been sent before the capture began."""
