@@ -1,9 +1,9 @@
 """Which dialect does an endpoint speak? Learned from its first datagrams, with the evidence kept to be shown.
 
 A dialect is believed at an endpoint (an address and a port) when what comes and goes there decodes: on one of the
-dialect's own ports half of it will do, elsewhere nearly all must, and it must say enough. How much a datagram says is
-counted in bits: a one-byte ACK says 8, a magic number or a length that agrees says more. Two dialects may share a
-port; the one that explains more bits wins.
+dialect's own ports half of it will do, if that is not nearly all ACKs; elsewhere nearly all must, and it must say
+enough. How much a datagram says is counted in bits: a one-byte ACK says 8, a magic number or a length that agrees says
+more. Two dialects may share a port; the one that explains more bits wins.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pcap_tools.errors import UsageError
 
 MAX_ENDPOINTS = 65_536
 ENOUGH_BITS = 24  # away from the dialect's ports; three one-byte ACKs of different types would reach it
+TELLING_OF = 4  # one in so many must be no ACK: an ACK says least, and other protocols have bytes like it
 MATCHED_SIZE_BITS = 16
 WRONG_SIZE_BITS = -12
 WELL_KNOWN_PORTS = frozenset({53, 67, 68, 69, 123, 137, 138, 161, 162, 443, 500, 514, 1900, 5353, 5355})
@@ -112,7 +113,7 @@ class Tally:
     decoded: int = 0
     bits: float = 0.0
     distinct_bits: float = 0.0
-    says_more_than_acks: bool = False
+    telling: int = 0  # those decoded that are no ACKs
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ class Detector:
         if key not in self.counted:
             self.counted.add(key)
             tally.distinct_bits += bits
-        tally.says_more_than_acks |= message.meaning != "ack"
+        tally.telling += message.meaning != "ack"
 
     def decide(self) -> list[Evidence]:
         """Settle which endpoint speaks what, by all that was learned so far; returns the evidence, strongest first."""
@@ -206,10 +207,11 @@ class Detector:
     def _believes(self, endpoint: Endpoint, name: str, tally: Tally) -> bool:
         port = endpoint[1]
         if port in self._own_ports[name]:
-            return self.named or tally.decoded * 2 >= tally.seen
+            is_sure = tally.telling * TELLING_OF >= tally.decoded
+            return self.named or (is_sure and tally.decoded * 2 >= tally.seen)
         if port in WELL_KNOWN_PORTS:
             return False
-        convincing = tally.distinct_bits >= ENOUGH_BITS and tally.says_more_than_acks
+        convincing = tally.distinct_bits >= ENOUGH_BITS and tally.telling > 0
         return convincing and tally.decoded * 10 >= tally.seen * 9
 
     def routes(self) -> Routes:

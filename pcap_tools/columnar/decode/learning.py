@@ -274,10 +274,12 @@ def _count(
     known = [detector.tallies.get(endpoint, {}).setdefault(judge.name, Tally()) for endpoint in endpoints]
     sums = np.array([tally.bits for tally in known])
     np.add.at(sums, of[says], bits[says])  # one after the other, as the detector does it
-    seen, decoded = (np.bincount(ends, minlength=len(known)).tolist() for ends in (of, of[says]))
-    for tally, more_seen, more_decoded, total in zip(known, seen, decoded, sums.tolist(), strict=True):
+    tells = says & ~np.append(judge.is_ack, True)[layout]
+    counts = (np.bincount(ends, minlength=len(known)).tolist() for ends in (of, of[says], of[tells]))
+    for tally, more_seen, more_decoded, more_telling, total in zip(known, *counts, sums.tolist(), strict=True):
         tally.seen += more_seen
         tally.decoded += more_decoded
+        tally.telling += more_telling
         tally.bits = total
     _, place = np.unique(of[says] * len(judge.ids) + layout[says], return_index=True)
     for index in np.flatnonzero(says)[np.sort(place)].tolist():
@@ -286,7 +288,6 @@ def _count(
         if told not in detector.counted:
             detector.counted.add(told)
             tally.distinct_bits += float(bits[index])
-        tally.says_more_than_acks |= not judge.is_ack[number]
 
 
 def _copy(batch: DatagramBatch, rows: NDArray[np.intp] | None = None) -> DatagramBatch:
