@@ -170,7 +170,8 @@ class AckRules:
             return  # what comes to a client from two sides says nothing of the order in which it left
         first, first_time, last, last_time = self._forwards_beside()
         has = first[sends] >= 0
-        self.candidates.check("A-ORDER", sends[has])
+        of_publish = self.events.policy.publishes[self.events[Col.MESSAGE][sends]]
+        self.candidates.check("A-ORDER", sends[has & of_publish])
         wrong = has & np.where(
             place[meaning] == ACK_LAST,
             self.events.is_after(last_time[sends], last[sends], acks),
@@ -183,9 +184,7 @@ class AckRules:
             related = [*self._ids(send, ack), int(first[send]), int(last[send])]
             self.candidates.add(rule, ack if rule == "A-ORDER" else send, detail, related)
         if self.events.policy.dialect.spec.broker.retained != "none":
-            self.candidates.check(
-                "T-ORDER", sends[~self.events.policy.publishes[self.events[Col.MESSAGE][sends]] & has]
-            )
+            self.candidates.check("T-ORDER", sends[has & ~of_publish])
 
     def _forwards_beside(self) -> tuple[Integers, Integers, Integers, Integers]:
         """By row of a request: the first and the last of the messages that it brought about at once, as ids and times;
@@ -234,6 +233,7 @@ class AckRules:
         early = firsts[
             (place == ACK_FIRST) & (found[firsts] < self.asked.ack[firsts]) & (self.asked.sends[firsts] == 1)
         ]
+        self.candidates.check("A-ORDER", firsts)
         for first in as_list(early):
             detail = {"case": "status", "message": self.view.name(first)}
             related = self._ids(first, int(found[first]))

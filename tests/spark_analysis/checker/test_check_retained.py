@@ -174,3 +174,21 @@ def test_a_second_copy_of_a_retained_message_is_a_duplicate(tmp_path: Path) -> N
     10 1002  broker > anna  SUBACK
 """
     assert said_of(tmp_path, lines).failed == {"D-DUPLICATE": [9]}
+
+
+def test_an_ack_of_a_subscription_is_one_occasion_of_one_rule(tmp_path: Path) -> None:
+    """One retained message beside the SUBACK, and one forward beside a PUBACK."""
+    said = judged(
+        tmp_path,
+        """
+    1     0  bert > broker  PUBLISH retain=1 topic=home/fan payload=ON
+    2     1  broker > bert  PUBACK
+    3   100  anna > broker  SUBSCRIBE filter=home/fan
+    4   101  broker > anna  PUBLISH retain=1 topic=home/fan payload=ON
+    5   102  broker > anna  SUBACK
+    6  1000  bert > broker  PUBLISH topic=home/fan payload=OFF
+    7  1001  broker > anna  PUBLISH topic=home/fan payload=OFF
+    8  1002  broker > bert  PUBACK
+""",
+    )
+    assert (said.failed, said.rule("T-ORDER").checked, said.rule("A-ORDER").checked) == ({}, 1, 1)
