@@ -122,8 +122,9 @@ def _result(
 def _facts(
     session: SessionPlan, told: dict[str, list[bytes]], dialect: Dialect, facts: dict[str, Any]
 ) -> dict[str, object]:
-    loss = "loss" in joined(told["evidence"]).column("kind").to_pylist()
-    notes = [_POINTS[facts["point"]]]
+    kinds = joined(told["evidence"]).column("kind").to_pylist()
+    loss = "loss" in kinds
+    notes = [_PARTIAL if "partial" in kinds else _POINTS[facts["point"]]]
     if facts["starts_late"]:
         notes.append("It starts late: clients get messages that they asked for before it began.")
     if loss:
@@ -144,6 +145,7 @@ def _facts(
     }
 
 
+_PARTIAL = "The capture shows a part of what the broker receives: it forwards messages whose publish is not in it."
 _POINTS = {
     "broker": "The capture was taken at the broker: what is in it came there, and it holds all that the broker sent.",
     "bridge": "The capture was taken between all nodes: what is in it was sent, but may be lost behind.",

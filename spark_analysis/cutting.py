@@ -20,7 +20,7 @@ from .checker.ack_rules import ASTRAY
 from .checker.broker_activity import edges_of, runs_of, set_beside
 from .checker.control import control_and_acks
 from .checker.deliveries import topic_rows
-from .checker.events import COLUMNS, PAYLOAD_HASH, Col, Events, events_of, with_coded_texts, with_parties
+from .checker.events import COLUMNS, PAYLOAD_HASH, Col, Events, as_one, events_of, with_coded_texts, with_parties
 from .checker.facts import SessionFacts, needs_control
 from .checker.kernels.hashing import hashes, mix
 from .checker.loop_rules import judges_payloads
@@ -62,7 +62,8 @@ class Cut:
         broker = self.facts.policy.dialect.spec.broker
         by_host = broker.forward_from == "ephemeral" or broker.subscriber_port is not None
         one, two = (Col.SRC_HOST, Col.DST_HOST) if by_host else (Col.SRC, Col.DST)
-        low, high = np.minimum(events[one], events[two]), np.maximum(events[one], events[two])
+        source, target = (as_one(events[column], self.facts.brokers.same) for column in (one, two))
+        low, high = np.minimum(source, target), np.maximum(source, target)
         return mix(low, high) % self.buckets
 
     def topic_buckets(self, events: Events) -> Integers:
@@ -115,7 +116,7 @@ class Cut:
 
 
 def with_brokers(events: Events, facts: SessionFacts) -> Events:
-    return with_parties(events, facts.brokers.endpoints, facts.brokers.hosts)
+    return with_parties(events, facts.brokers.endpoints, facts.brokers.hosts, facts.brokers.same)
 
 
 def cut_of(cuts: Sequence[Cut], bucket: int) -> Cut | None:

@@ -213,7 +213,10 @@ def endpoints_row(number: int, facts: SessionFacts) -> Packed:
     row = {
         "session": facts.session,
         "dialect": facts.policy.dialect.name,
-        "brokers": [{"host": host, "port": port} for host, port in facts.brokers.ends],
+        "brokers": [
+            {"host": host, "port": port, "first": first}
+            for (host, port), first in zip(facts.brokers.ends, facts.brokers.first_of, strict=True)
+        ],
         "point": str(facts.point),
         "begin_ns": facts.begin,
         "end_ns": facts.end,
@@ -391,13 +394,14 @@ class Survey:
 
 def _is_right(guessed: Sequence[Cut], facts: Facts) -> bool:
     """Whether the first messages of all sessions have shown all dialects and brokers."""
-    known = {cut.key: cut.facts.brokers.endpoints for cut in guessed}
-    return all(known.get(key) == one.brokers.endpoints for key, one in facts.items())
+    known = {cut.key: (cut.facts.brokers.endpoints, cut.facts.brokers.same) for cut in guessed}
+    return all(known.get(key) == (one.brokers.endpoints, one.brokers.same) for key, one in facts.items())
 
 
 def _facts_from(endpoints: pa.Table, plan: SessionPlan, dialect: Dialect) -> SessionFacts:
     (said,) = endpoints.to_pylist()
-    brokers = brokers_of([(one["host"], one["port"]) for one in said["brokers"]])
+    ends = [(one["host"], one["port"]) for one in said["brokers"]]
+    brokers = brokers_of(ends, [one["first"] for one in said["brokers"]])
     return SessionFacts(
         plan.name,
         plan.captures,

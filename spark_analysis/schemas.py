@@ -108,12 +108,12 @@ FINDINGS = pa.schema(
 )
 
 # One row per dialect of a session: its brokers, the busiest first, and where the capture was taken: at the broker, on a
-# bridge between all nodes, or at one client.
+# bridge between all nodes, or at one client. ``first`` of a broker is the place in this list of its first address.
 ENDPOINTS = pa.schema(
     [
         ("session", pa.string()),
         ("dialect", pa.string()),
-        ("brokers", pa.list_(pa.struct([("host", pa.string()), ("port", pa.int32())]))),
+        ("brokers", pa.list_(pa.struct([("host", pa.string()), ("port", pa.int32()), ("first", pa.int32())]))),
         ("point", pa.string()),
         ("begin_ns", pa.int64()),
         ("end_ns", pa.int64()),

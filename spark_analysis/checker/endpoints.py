@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -83,11 +84,25 @@ def _coded(column: pa.Array) -> pa.DictionaryArray:
 
 @dataclass(frozen=True)
 class Brokers:
-    """Those of a session, the busiest first; and endpoints and hosts as the numbers that stand for them."""
+    """Those of a session, the busiest first; and endpoints and hosts as the numbers that stand for them.
+
+    ``first_of``: by place in ``ends``, the place of the first end of the same broker, which may have several addresses.
+    """
 
     ends: tuple[tuple[str, int], ...]
+    first_of: tuple[int, ...]
     endpoints: frozenset[int]
     hosts: frozenset[int]
+
+    @cached_property
+    def same(self) -> dict[int, int]:
+        """By endpoint and host, as numbers, the first of the same broker; only where that is another."""
+        found: dict[int, int] = {}
+        for (host, port), first in zip(self.ends, self.first_of, strict=True):
+            other, at = self.ends[first]
+            found[endpoint_hash(host, port)] = endpoint_hash(other, at)
+            found.setdefault(hash_of(host), hash_of(other))
+        return {one: first for one, first in found.items() if one != first}
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -184,13 +199,50 @@ def choose_brokers(pairs: pa.Table, policy: Policy, named: Sequence[str] = ()) -
     else:
         believed = {end: score for end, score in found.items() if score > 0}
         found = {end: score for end, score in believed.items() if score >= STRONG} or believed
-    return brokers_of(sorted(found, key=lambda end: (-found[end], end)))
+        found |= dict.fromkeys(_on_loopback(talks, policy, found), 0)
+    ends = sorted(found, key=lambda end: (-found[end], end))
+    return brokers_of(ends, _first_of(talks, policy, ends))
 
 
-def brokers_of(ends: Sequence[tuple[str, int]]) -> Brokers:
-    """These endpoints, the busiest first."""
+def _on_loopback(talks: _Talks, policy: Policy, found: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Ends on loopback that send what brokers send, at a port of one of the brokers: it has this address, too."""
+    ports = {port for _, port in found}
+    sends = np.append(policy.forwards | (policy.meaning == ACK), False)[talks.message]
+    ends = (talks.end(int(one)) for one in np.unique(talks.source[sends]))
+    return {(host, port) for host, port in ends if port in ports and _is_loopback(host)} - set(found)
+
+
+def _is_loopback(host: str) -> bool:
+    return host.startswith("127.") or host == "::1"
+
+
+def _first_of(talks: _Talks, policy: Policy, ends: Sequence[tuple[str, int]]) -> list[int]:
+    """By place, the first end of the same broker. An end that passes on more than it is asked to, and to which nothing
+    is published, gets it at another end with its port."""
+    first = list(range(len(ends)))
+    numbers = [int(one) for one in talks.numbers_of(ends)] if len(ends) > 1 else []
+    publishes, asks = (np.append(one, False)[talks.message] for one in (policy.publishes, policy.meaning == SUBSCRIBE))
+    forwards = np.append(policy.forwards, False)[talks.message]
+    if len(numbers) != len(ends):
+        return first
+
+    def count(rows: NDArray[np.bool_], ends_of: Integers, end: int) -> int:
+        return int(talks.count[rows & (ends_of == end)].sum())
+
+    published = [count(publishes, talks.target, end) for end in numbers]
+    for place, end in enumerate(numbers):
+        passed_on, asked = count(forwards, talks.source, end), count(asks, talks.target, end)
+        others = [at for at, (_, port) in enumerate(ends) if published[at] and port == ends[place][1]]
+        if not published[place] and passed_on > asked and others:
+            first[place] = others[0]
+    return first
+
+
+def brokers_of(ends: Sequence[tuple[str, int]], first_of: Sequence[int] = ()) -> Brokers:
+    """These endpoints, the busiest first; each a broker of its own unless ``first_of`` says otherwise."""
     return Brokers(
         tuple(ends),
+        tuple(first_of or range(len(ends))),
         frozenset(endpoint_hash(*end) for end in ends),
         frozenset(hash_of(host) for host, _ in ends),
     )

@@ -6,7 +6,7 @@ texts themselves stay in the table, to be looked up by row where a finding is to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -339,8 +339,11 @@ def _passed_on(table: pa.Table, policy: Policy, message: Integers, topic: Intege
     return made
 
 
-def with_parties(events: Events, brokers: Collection[int], hosts: Collection[int]) -> Events:
-    """Say of each event who is the broker and who the client. ``hosts`` are those of the brokers."""
+def with_parties(
+    events: Events, brokers: Collection[int], hosts: Collection[int], same: Mapping[int, int] | None = None
+) -> Events:
+    """Say of each event who is the broker and who the client. ``hosts`` are those of the brokers; ``same`` names the
+    first end of a broker that has several."""
     columns = events.columns
     known = np.array(sorted(brokers), np.int64)
     to, by = _is_one_of(columns[Col.DST], known), _is_one_of(columns[Col.SRC], known)
@@ -351,8 +354,15 @@ def with_parties(events: Events, brokers: Collection[int], hosts: Collection[int
     columns[Col.CLIENT] = np.where(to, columns[Col.SRC], columns[Col.DST])
     # A broker that sends from other ports is known by its host.
     ends = (Col.DST_HOST, Col.SRC_HOST) if ephemeral else (Col.DST, Col.SRC)
-    columns[Col.BROKER] = np.where(to, columns[ends[0]], columns[ends[1]])
+    columns[Col.BROKER] = as_one(np.where(to, columns[ends[0]], columns[ends[1]]), same or {})
     return events
+
+
+def as_one(ends: Integers, same: Mapping[int, int]) -> Integers:
+    """Ends or hosts of brokers, those of one broker as the same number."""
+    for one, first in same.items():
+        ends = np.where(ends == one, first, ends)
+    return ends
 
 
 def _is_one_of(values: Integers, known: Integers) -> NDArray[np.bool_]:

@@ -31,6 +31,7 @@ CAPTURE_LOST = 8  # something is forwarded and acknowledged that is not in the c
 CUT = 16  # the capture has cut datagrams short
 CLIENTS_LOSE = 32  # what clients were sent and their ACKs do not go together in numbers
 UNNUMBERED = 64  # nobody is seen to create a topic
+PARTIAL = 128  # most of what is forwarded is published where the capture does not look
 REASONS = {
     LOSS: ("loss", "datagrams were lost on the way", "a capture at the broker, or without loss,"),
     DOUBLES: ("doubles", "the network doubles datagrams", "a capture at the receiver"),
@@ -39,6 +40,11 @@ REASONS = {
     CUT: ("cut", "the capture has cut datagrams short", "a capture of whole frames (`tcpdump -s 0`)"),
     CLIENTS_LOSE: ("clients-lose", "datagrams to clients, or their ACKs, were lost", "a capture without loss"),
     UNNUMBERED: ("unnumbered", "the capture shows no topic being created", "a capture that begins earlier"),
+    PARTIAL: (
+        "partial",
+        "most forwards are of messages whose publish is not in the capture, so it does not show all of the broker",
+        "a capture on all interfaces of the broker",
+    ),
 }
 
 
@@ -119,6 +125,12 @@ def _loss(facts: SessionFacts, exchanges: Exchanges, reacted: Flags) -> bool:
 
 
 BESIDE_NS = 50_000_000
+ENOUGH_INVENTED = 3
+
+
+def is_partial(invented: int, forwards: int) -> bool:
+    """Whether the publishes of most forwards are not in the capture."""
+    return invented >= ENOUGH_INVENTED and 2 * invented >= forwards
 
 
 def capture_has_lost(strays: Integers, invented: Integers) -> bool:

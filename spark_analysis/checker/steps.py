@@ -22,7 +22,7 @@ from .client_rules import ClientRules
 from .deliveries import Deliveries, deliver, find_publishes
 from .delivery_rules import DeliveryRules
 from .events import FROM_BROKER, TO_BROKER, Col, Events, with_parties
-from .evidence import CAPTURE_LOST, capture_has_lost, reactions, seen_in_exchanges
+from .evidence import CAPTURE_LOST, PARTIAL, capture_has_lost, is_partial, reactions, seen_in_exchanges
 from .exchanges import Forwards, exchange, forwarded_rows
 from .facts import SessionFacts, resolve_names
 from .findings import CANDIDATES, COUNTS, Candidates, Settled
@@ -185,6 +185,11 @@ def settle(
         )
     ):
         evidence |= CAPTURE_LOST
+    invented = sum(len(one.invented) for one in found)
+    counts = join_findings(found).counts if found else COUNTS.empty_table()
+    forwards = dict(zip(counts.column("rule").to_pylist(), counts.column("checked").to_pylist(), strict=True))
+    if is_partial(invented, forwards.get("D-UNEXPECTED", 0)):
+        evidence |= PARTIAL
     lost = misdirected(pa.concat_tables([ASTRAY.empty_table(), *astray]), facts)
     candidates = pa.concat_tables([CANDIDATES.empty_table(), lost.candidates, *(one.candidates for one in found)])
     return Settled(evidence, served, lost.acks | lost.requests).rows(candidates, facts), evidence
@@ -208,7 +213,7 @@ def judge_session(events: Events, facts: SessionFacts, with_rows: bool = True) -
     deliveries, served = match_deliveries(events, facts)
     of_clients, wanted = events, client_rows(events)
     if not wanted.all():
-        of_clients = with_parties(events.some(wanted), facts.brokers.endpoints, facts.brokers.hosts)
+        of_clients = with_parties(events.some(wanted), facts.brokers.endpoints, facts.brokers.hosts, facts.brokers.same)
         of_clients.columns[Col.BESIDE] = events[Col.BESIDE][wanted]
         prepare(of_clients, facts)
     by_client = judge_clients(of_clients, facts, deliveries.forwards(events), with_rows)

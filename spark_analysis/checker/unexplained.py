@@ -11,7 +11,7 @@ from .deliveries import AT_ONCE_NS, HORIZON_NS
 from .delivery_rules import CERTAIN_NS
 from .endpoints import Point
 from .events import Col
-from .evidence import UNSETTLED
+from .evidence import PARTIAL, UNSETTLED
 from .findings import as_list
 from .grouped import Grouped
 from .kernels.expecting import CLIENT, LEAST, PUBLISH
@@ -269,7 +269,7 @@ class Unexplained:
             return self._unasked(row)
         self.view.invented.append(row)
         doubt = PUBLISHED_BEFORE if early else None
-        self.candidates.add("D-UNEXPECTED", row, {"case": "invented"}, (), doubt, UNSETTLED)
+        self.candidates.add("D-UNEXPECTED", row, {"case": "invented"}, (), doubt, UNSETTLED | PARTIAL)
         return "unexpected" if self.view.is_certain(doubt, UNSETTLED) else "inconclusive"
 
     def _unasked(self, row: int) -> str:
