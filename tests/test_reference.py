@@ -51,7 +51,8 @@ LINES = {
         "| `time_ns` | `bigint` | time of capture |",
         "| `related` | `array<struct<capture:string,frame:bigint>>` | other datagrams that belong to it, 20 at most |",
         "| `frame` | `bigint` | frame of the first send |",
-        "| `brokers` | `array<struct<host:string,port:int,first:int>>` | address and port of each broker, the busiest first |",
+        "| `brokers` | `array<struct<host:string,port:int,first:int>>` "
+        "| address and port of the brokers, the busiest first |",
         "| `limit_ns` | `bigint` | the time that the dialect allows |",
         "| `key` | `bigint` |",
     ],

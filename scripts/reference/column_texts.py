@@ -84,7 +84,7 @@ TEXTS = {
     "since_ns": "capture time of the subscription",
     "until": "the unsubscription; null: it lasts to the end of the session",
     "until_ns": "capture time of the unsubscription",
-    "brokers": "address and port of each broker, the busiest first",
+    "brokers": "address and port of the brokers, the busiest first",
     "point": "where the capture was taken: `broker`, `bridge` (between all nodes) or `client` "
     "([what follows](../checking.md#how-a-verdict-is-made))",
     "begin_ns": "capture time of the first datagram",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .events import FROM_BROKER, Col
-from .evidence import DOUBLES, LOSS
+from .evidence import BESIDE_NS, DOUBLES, LOSS
 from .findings import as_list
-from .kernels.pairing import ACK_LOST, AFTER_ACK, ALTERED, DUPLICATE, EARLY, REPLY, REQUEST, RESEND, STRAY
+from .kernels.pairing import ACK_LOST, AFTER_ACK, ALTERED, DUPLICATE, EARLY, QUEUED, REPLY, REQUEST, RESEND, STRAY
 from .reasons import DOUBLED_BEHIND, ends_soon
 from .talk_view import MILLISECOND, TalkView
 
@@ -56,12 +56,20 @@ class ClientRules:
             waited, limit = self.facts.end - int(time[told.last[first]]), self.view.patience(told, first)
             doubt = None if waited > limit or told.sends[first] > 1 else ends_soon(waited, limit)
             detail = {"message": self.view.name(first)}
-            self.candidates.add("A-CLIENT-MISSING", first, detail, doubt=doubt, unless=LOSS)
+            self.candidates.add("A-CLIENT-MISSING", first, detail, self._as_likely(first), doubt, LOSS)
         speaker = np.append(events.policy.speakers, -1)[events[Col.MESSAGE]]
         acks = told.of_kind(REPLY, STRAY, DUPLICATE)
         self.candidates.check("A-ACK-OF-ACK", np.flatnonzero(told.role == REPLY))
         for row in as_list(acks[speaker[acks] != 1]):
             self._stray_of_client(row)
+
+    def _as_likely(self, first: int) -> list[int]:
+        """Ids of messages that waited with this one, and got an ACK that may as well have been for this one."""
+        told, time = self.told, self.events[Col.TIME]
+        others = self.view.talk(first)
+        others = others[(told.group[others] == others) & (told.quality[others] == QUEUED)]
+        together = (time[others] <= time[first] + BESIDE_NS) & (time[told.ack[others]] > time[first])
+        return self.candidates.ids(as_list(others[together]))
 
     def _awaits(self, row: int) -> int:
         """The id of the request that is sent again here because its ACK has not come in time; 0: not for that."""

@@ -32,7 +32,9 @@ SETTLES_NS = 10_000_000  # without ACKs: a subscription counts so long after it 
 LATEST_ANSWER, LATEST_NAMED = 1.5, 6  # resend times; the second where ACKs name what they answer
 GOODBYE_NS = 1_000_000_000  # within which a broker answers the end of a session
 # A status message is a sentence of the broker's own: with one of these words in it, it says no.
-REFUSAL = re.compile(r"\b(not|no|cannot|can't|fail\w*|error|invalid|unknown|unable|refus\w*|reject\w*|denied)\b", re.I)
+REFUSAL = re.compile(
+    r"\b(not|no such|cannot|can't|fail\w*|error|invalid|unknown|unable|refus\w*|reject\w*|denied)\b", re.I
+)
 OCCUPIED = re.compile(r"\b(exists?|already|taken|in use)\b", re.I)  # of a topic or its number
 
 
