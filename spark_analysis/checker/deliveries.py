@@ -19,22 +19,22 @@ from .control import Subscriptions
 from .events import FROM_BROKER, TO_BROKER, Col, Events
 from .exchanges import Forwards
 from .facts import SessionFacts
-from .kernels.expecting import CLIENT, EXPECTED, FILTER, LEAST, MOST, PUBLISH, SINCE, expect
+from .kernels.expecting import ASKS, CLIENT, EXPECTED, FILTER, LEAST, MOST, PUBLISH, SINCE, expect
 from .kernels.grouping import distinct, order_by_key
 from .kernels.hashing import mix
 from .kernels.matching import match
-from .kernels.subscribing import CHANGE_ASKS, CHANGE_ID
 from .policy import SECOND, SUBSCRIBE, Policy
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Proof = tuple[int, int, int, int]
 Matching = tuple[Integers, NDArray[np.int32]]  # see `topic_match.matches`
 HORIZON_NS = 30 * SECOND  # a forward later than that is none of this publish's
 DOUBLE_NS = SECOND // 2  # the network's copy of a datagram comes within this time
 AT_ONCE_NS = SECOND  # within which a retained message follows its subscription
 # What is due for subscriptions that are matched elsewhere: see `expected_by`.
 DUE = pa.schema(
-    [(name, pa.int64()) for name in ("publish", "client", "least", "most", "since")]
+    [(name, pa.int64()) for name in ("publish", "client", "least", "most", "since", "asks")]
     + [(name, pa.dictionary(pa.int32(), pa.string())) for name in ("filter", "client_text")]
 )
 PUBLISHED = pa.schema([(name, pa.int64()) for name in ("id", "time", "broker")] + [("topic", pa.string())])
@@ -47,14 +47,14 @@ RETAINED = pa.schema(
 class Deliveries:
     """
     publishes     rows that are to be passed on
-    due           expectations, one a column: (PUBLISH, CLIENT, LEAST, MOST, FILTER, SINCE); for a retained message
-                  PUBLISH is the row of the subscription
+    due           expectations, one a column: (PUBLISH, CLIENT, LEAST, MOST, FILTER, SINCE, ASKS); for a retained
+                  message PUBLISH is the row of the subscription
     retained      of each expectation: -1, or the number of the retained message
     filled        how many forwards each got; `first` the first of them, -1 for none
     asked_for     (publish, client, filter) of each filter that asks; ``part_of`` the expectation that it is part of
     seen          rows that are forwards; `answers` the expectation that each fulfils, -1 for none
     repeated      rows of forwards that the network made of another one, `repeats` that one
-    proofs        by subscription without ACK (client, filter, id) the forward that proves it
+    proofs        by subscription without ACK and topic the forward that proves it
     """
 
     publishes: Integers
@@ -73,7 +73,7 @@ class Deliveries:
     part_of: Integers
     repeated: Integers
     repeats: Integers
-    proofs: dict[tuple[int, int, int], int]
+    proofs: dict[Proof, int]
 
     def publish_of(self) -> Integers:
         """For each forward seen, the row of what made it due; -1 if nothing did."""
@@ -137,7 +137,7 @@ class Deliveries:
         if not self.proofs:
             return found
         by = np.array(list(self.proofs.values()), np.int64)
-        return found.proving(np.array([since for _, _, since in self.proofs], np.int64), ids[by], time[by])
+        return found.proving(np.array([since for _, _, since, _ in self.proofs], np.int64), ids[by], time[by])
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,8 @@ def deliver(events: Events, facts: SessionFacts, publishes: Publishes | None = N
         due, retained, copy_of = _one_each(given, which, policy.dialect.spec.broker.copies)
         _excuse_the_absent(events, facts, due)
         filled, first, answers = _pair(events, facts, due, retained, kept, seen)
-        proofs = _proofs(facts, given, copy_of, filled, first)
-        if not _believe(given, proofs):
+        proofs = _proofs(events, given, copy_of, filled, first)
+        if not _believe(events, given, proofs):
             break
     return Deliveries(
         plain,
@@ -217,29 +217,34 @@ def deliver(events: Events, facts: SessionFacts, publishes: Publishes | None = N
     )
 
 
-def _proofs(
-    facts: SessionFacts, given: Integers, copy_of: Integers, filled: Integers, first: Integers
-) -> dict[tuple[int, int, int], int]:
-    """By subscription without ACK (client, filter, id) the first forward which shows that the broker knows of it."""
-    changes = facts.subscriptions.changes
-    asking = np.unique(changes[CHANGE_ID, changes[CHANGE_ASKS] == 1])
+def _proofs(events: Events, given: Integers, copy_of: Integers, filled: Integers, first: Integers) -> dict[Proof, int]:
+    """By subscription without ACK and topic the first forward which shows that the broker knows of it."""
     alone = np.bincount(copy_of, minlength=len(filled))[copy_of] == 1
-    open_ones = np.flatnonzero((given[LEAST] == 0) & alone & (filled[copy_of] > 0) & np.isin(given[SINCE], asking))
-    found: dict[tuple[int, int, int], int] = {}
-    for at in open_ones.tolist():
-        key = (int(given[CLIENT, at]), int(given[FILTER, at]), int(given[SINCE, at]))
+    open_ones = np.flatnonzero((given[LEAST] == 0) & alone & (filled[copy_of] > 0) & (given[ASKS] == 1))
+    found: dict[Proof, int] = {}
+    for at, key in zip(open_ones.tolist(), _proof_keys(events, given, open_ones), strict=True):
         row = int(first[copy_of[at]])
         found[key] = min(row, found.get(key, row))
     return found
 
 
-def _believe(given: Integers, proofs: dict[tuple[int, int, int], int]) -> bool:
+def _proof_keys(events: Events, given: Integers, which: Integers) -> list[Proof]:
+    """Client, filter, the subscription's id, and the topic: other topics may be judged elsewhere."""
+    columns = [given[row, which] for row in (CLIENT, FILTER, SINCE)]
+    return list(zip(*(one.tolist() for one in (*columns, events[Col.NAME][given[PUBLISH, which]])), strict=True))
+
+
+def _believe(events: Events, given: Integers, proofs: dict[Proof, int]) -> bool:
     """Make what is published after a proof due for certain; returns whether anything is."""
     if not proofs:
         return False
-    open_ones = np.flatnonzero(given[LEAST] == 0).tolist()
-    keys = zip(*(given[row, open_ones].tolist() for row in (CLIENT, FILTER, SINCE)), strict=True)
-    proven = [at for at, key in zip(open_ones, keys, strict=True) if key in proofs and given[PUBLISH, at] > proofs[key]]
+    open_ones = np.flatnonzero(given[LEAST] == 0)
+    keys = _proof_keys(events, given, open_ones)
+    proven = [
+        at
+        for at, key in zip(open_ones.tolist(), keys, strict=True)
+        if key in proofs and given[PUBLISH, at] > proofs[key]
+    ]
     given[LEAST, proven] = 1
     return bool(proven)
 
@@ -293,7 +298,8 @@ def _with_given(events: Events, facts: SessionFacts, due: Integers) -> Integers:
         words = np.array([filters.get(word, -1) for word in text.dictionary.to_pylist()], np.int64)  # -1: of no row
         texts = words[text.indices.to_numpy()]
         publish = events.rows_of(given.column("publish").to_numpy())
-        due = np.concatenate([due, np.stack([publish, *numbers, texts, given.column("since").to_numpy()])], axis=1)
+        origin = [given.column(name).to_numpy() for name in ("since", "asks")]
+        due = np.concatenate([due, np.stack([publish, *numbers, texts, *origin])], axis=1)
     rank = np.argsort(np.argsort(np.array(facts.subscriptions.filters, np.object_), kind="stable"))
     order = np.lexsort((due[CLIENT], rank[due[FILTER]], due[PUBLISH]))
     return np.ascontiguousarray(due[:, order])
@@ -324,7 +330,7 @@ def expected_by(subscriptions: Subscriptions, published: pa.Table, policy: Polic
     coded = [
         pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array(words, pa.string())) for codes, words in texts
     ]
-    return pa.table([*(pa.array(due[row]) for row in (PUBLISH, CLIENT, LEAST, MOST, SINCE)), *coded], schema=DUE)
+    return pa.table([*(pa.array(due[row]) for row in (PUBLISH, CLIENT, LEAST, MOST, SINCE, ASKS)), *coded], schema=DUE)
 
 
 def clients_of(due: pa.Table) -> dict[int, str]:
@@ -426,7 +432,7 @@ def _retained_due(events: Events, facts: SessionFacts, kept: pa.Table, rows: Int
         return none
     table = np.array(found, np.int64).T
     ones = np.ones(len(found), np.int64)
-    return np.stack([table[0], table[1], ones, ones, -ones, events[Col.ID][table[0]]]), table[2]
+    return np.stack([table[0], table[1], ones, ones, -ones, events[Col.ID][table[0]], 0 * ones]), table[2]
 
 
 def _topics_of(

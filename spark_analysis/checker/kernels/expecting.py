@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from pcap_tools.kernels.jit import i64, inlined, kernel
 
-from .subscribing import CHANGE_ID, CHANGE_LEAST, CHANGE_MOST, CHANGE_TIME
+from .subscribing import CHANGE_ASKS, CHANGE_ID, CHANGE_LEAST, CHANGE_MOST, CHANGE_TIME
 
-PUBLISH, CLIENT, LEAST, MOST, FILTER, SINCE = range(6)  # of an expectation
-EXPECTED = 6
+PUBLISH, CLIENT, LEAST, MOST, FILTER, SINCE, ASKS = range(7)  # of an expectation
+EXPECTED = 7
 FEW = 32  # subscribers of a filter that are simply all looked at
 MOST_BLOCKS = 1024
 MOST_ENTRIES = 16  # in lists, a subscriber
@@ -103,6 +103,7 @@ def expect(
                     out[MOST, count] = changes[CHANGE_MOST, change]
                     out[FILTER, count] = text
                     out[SINCE, count] = changes[CHANGE_ID, change]
+                    out[ASKS, count] = changes[CHANGE_ASKS, change]
                 count += 1
     return count
 
