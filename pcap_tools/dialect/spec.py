@@ -300,6 +300,31 @@ class FormSpec(Table):
     """In place of the dialect's."""
 
 
+RuleId = Annotated[str, Field(pattern=r"^[WPARDTNX]-[A-Z0-9]+(-[A-Z0-9]+)*$")]
+
+
+class RulesSpec(Table):
+    """What the checker's rules are in this dialect: a key for each rule, and `sections`."""
+
+    levels: dict[RuleId, Level] = Field(default={}, alias="<id>")
+    """Id of a rule to its level, where it differs from [the rule's own](../rules.md)."""
+    sections: dict[str, list[RuleId]] = {}
+    """Section of the dialect's document to the rules that it states, for reports to cite."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _levels_apart(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {"<id>": {key: level for key, level in value.items() if key != "sections"}} | {
+            key: sections for key, sections in value.items() if key == "sections"
+        }
+
+    def section_of(self, rule: str) -> str:
+        """The section that states a rule; empty if none is named."""
+        return next((section for section, rules in self.sections.items() if rule in rules), "")
+
+
 class DialectSpec(Table):
     """A whole dialect file."""
 
@@ -331,8 +356,8 @@ class DialectSpec(Table):
     """What clients owe."""
     application: ApplicationSpec = ApplicationSpec()
     """What the clients say to each other through the broker."""
-    rules: dict[Annotated[str, Field(pattern=r"^[WPARDTNX]-[A-Z0-9]+(-[A-Z0-9]+)*$")], Level] = {}
-    """Id to level, where it differs from [the rule's own](../rules.md)."""
+    rules: RulesSpec = RulesSpec()
+    """Levels of rules, and which section of the dialect's document states them."""
 
     @field_validator("messages")
     @classmethod

@@ -45,6 +45,7 @@ PLACES: dict[str, type[BaseModel]] = {
     "`[broker]`, a table in `forward`": spec.ForwardSpec,
     "`[client]`": spec.ClientSpec,
     "`[client]`, `resend`": spec.ResendSpec,
+    "`[rules]`": spec.RulesSpec,
     "`[application]`": spec.ApplicationSpec,
     "`[application.loop]`": spec.LoopSpec,
     "`[application.loop]`, each of `replies`": spec.LoopReplySpec,

@@ -21,7 +21,7 @@ RULES: dict[str, Rule] = {rule.id: rule for rule in (*wire.RULES, *acks.RULES, *
 
 def level_of(rule_id: str, dialect: Dialect) -> str:
     """error, warning, note or off: what the dialect's file says, else the rule itself."""
-    return dialect.spec.rules.get(rule_id, RULES[rule_id].level)
+    return dialect.spec.rules.levels.get(rule_id, RULES[rule_id].level)
 
 
 def applies(rule_id: str, policy: Policy) -> str | None:

@@ -5,26 +5,6 @@ from __future__ import annotations
 from ..rulebook import applicability
 from .rule import Rule
 
-_ACKS = {
-    "colon": 'report, "Acknowledgements & Quality of Service 1"',
-    "topicbyte": 'report, "Broker"',
-    "topicnumber": 'report, "Acknowledgements"',
-    "rolebyte": 'report, "Acknowledgements (ACKs)"',
-    "mqttsn": "MQTT-SN 1.2, sections 6.5, 6.6 and 6.9",
-}
-_ORDER = {
-    "colon": 'report, "Acknowledgements & Quality of Service 1"',
-    "topicbyte": 'report, "Broker"',
-    "topicnumber": 'report, "Broker"',
-    "rolebyte": 'report, "Broker"',
-}
-_CLIENT_ACKS = {
-    "topicnumber": 'report, "Acknowledgements"',
-    "rolebyte": 'report, "Acknowledgements (ACKs)"',
-    "mqttsn": "MQTT-SN 1.2, section 6.10",
-}
-_RESENDS = {"colon": 'report, "Acknowledgements & Quality of Service 1"', "mqttsn": "MQTT-SN 1.2, section 6.13"}
-
 _RESENT = applicability.all_of(applicability.broker_acknowledges, applicability.has_resends)
 
 RULES = (
@@ -34,7 +14,6 @@ RULES = (
         "The broker acknowledges every request.",
         "No ACK for a request, despite any resends. The client cannot know whether the broker received it.",
         "Compare the request with acknowledged ones: a broker that fails on a message often drops it silently.",
-        _ACKS,
         applicability.broker_acknowledges,
     ),
     Rule(
@@ -43,7 +22,6 @@ RULES = (
         "The broker sends an ACK only in answer to a request.",
         "A client without a pending request got an ACK. Without ids, it takes the ACK as that of its next request.",
         "Look for a broker that answers to a stored address instead of the sender's.",
-        _ACKS,
         applicability.broker_acknowledges,
     ),
     Rule(
@@ -52,7 +30,6 @@ RULES = (
         "An ACK arrives before the resend time.",
         "The ACK arrived after the resend time, so the client resends needlessly or treats the request as lost.",
         "Find out what delays the broker before the ACK; `topicshark timing` shows ACK times.",
-        _RESENDS,
         applicability.all_of(applicability.broker_acknowledges, applicability.has_resends),
     ),
     Rule(
@@ -61,7 +38,6 @@ RULES = (
         "A request sent once gets one ACK.",
         "A second ACK arrived. Without ids, the client takes it as the ACK of its next request, even a lost one.",
         "Look for two places in the broker that acknowledge the same message.",
-        _ACKS,
         applicability.broker_acknowledges,
     ),
     Rule(
@@ -70,7 +46,6 @@ RULES = (
         "An ACK goes to the client that sent the request.",
         "Another client got the ACK and takes it as its own, while the sender keeps waiting.",
         "Send the ACK to the source address of the request.",
-        _ACKS,
         applicability.broker_acknowledges,
     ),
     Rule(
@@ -79,7 +54,6 @@ RULES = (
         "The ACK precedes or follows the forwards and status messages of its request, as the dialect defines.",
         "The broker answered in the opposite order, so the ACK does not show whether the message was forwarded.",
         "Compare with `order` in the dialect file. If the broker's order is intended, change the file.",
-        _ORDER,
         applicability.all_of(applicability.broker_acknowledges, applicability.orders_acks),
     ),
     Rule(
@@ -88,7 +62,6 @@ RULES = (
         "An ACK is never acknowledged.",
         "An ACK was sent in answer to an ACK. Two endpoints that both do this never stop.",
         "Check the message type before sending an ACK.",
-        _ACKS,
         applicability.all_of(applicability.broker_acknowledges, applicability.clients_may_acknowledge),
     ),
     Rule(
@@ -97,7 +70,6 @@ RULES = (
         "A client acknowledges messages of the broker if the dialect demands it.",
         "The client sent no ACK, or the broker's message was lost after the capture point.",
         "Check that the client is running. Capture at the client to see whether the message arrived.",
-        _CLIENT_ACKS,
         applicability.clients_acknowledge,
     ),
     Rule(
@@ -106,7 +78,6 @@ RULES = (
         "The ACK of a request is followed by the status message that the dialect demands.",
         "The request was acknowledged, but the client does not learn whether it succeeded.",
         "Look for a code path in the broker, usually an error path, that returns without an answer.",
-        {"topicnumber": 'report, "Acknowledgements" and "Broker"'},
         applicability.has_statuses,
     ),
     Rule(
@@ -115,7 +86,6 @@ RULES = (
         "A client resends a request that gets no ACK.",
         "The request got no ACK, and the client did not resend it. If the request was lost, so is the message.",
         "Check that the client starts its timer for this kind of request, and that no other ACK stops the timer.",
-        _RESENDS,
         _RESENT,
     ),
     Rule(
@@ -124,7 +94,6 @@ RULES = (
         "A resend repeats the original message unchanged.",
         "The resend differs from the first send, so the first message is lost or there are two messages.",
         "Keep the bytes of the first send, and resend them.",
-        _RESENDS,
         _RESENT,
     ),
     Rule(
@@ -133,7 +102,6 @@ RULES = (
         "A resend has the retain flag of the first send.",
         "The resend asks the broker to retain a message that the first send did not ask to retain.",
         "Resend the bytes of the first send. The original system of `colon` breaks this rule, so it is a note there.",
-        _RESENDS,
         applicability.all_of(_RESENT, applicability.may_change_retain),
     ),
     Rule(
@@ -142,7 +110,6 @@ RULES = (
         "A client does not resend an acknowledged request.",
         "The client resent a request after its ACK, so subscribers get the message twice.",
         "Check that the ACK stops the timer. An ACK that was lost after the capture point would explain the resend.",
-        _RESENDS,
         _RESENT,
     ),
     Rule(
@@ -151,7 +118,6 @@ RULES = (
         "A client waits for the resend time before it resends.",
         "A request was resent long before the resend time, so the network and the broker do the work twice.",
         "Check the unit of the timer, and that there is no second timer.",
-        _RESENDS,
         _RESENT,
     ),
 )

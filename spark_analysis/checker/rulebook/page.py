@@ -64,7 +64,7 @@ def _about(rule: Rule, policies: list[Policy]) -> Iterator[str]:
 def _where(rule: Rule, policy: Policy) -> str:
     dialect = policy.dialect
     level = level_of(rule.id, dialect)
-    notes = [rule.section.get(dialect.name, ""), f"level {level} here" if level != rule.level else ""]
+    notes = [dialect.spec.rules.section_of(rule.id), f"level {level} here" if level != rule.level else ""]
     notes = [note for note in notes if note]
     return f"`{dialect.name}`" + (f" ({'; '.join(notes)})" if notes else "")
 

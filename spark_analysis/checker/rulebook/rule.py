@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from spark_analysis.checker.policy import Policy
@@ -29,12 +29,11 @@ def always(policy: Policy) -> str | None:
 
 @dataclass(frozen=True)
 class Rule:
-    """One requirement of the protocol.
+    """One requirement of the protocol. A dialect's file names the section of its document that states it.
 
     sentence  the requirement
     meaning   what a finding means
     advice    how to find and fix the mistake
-    section   by dialect: the section of its document that states the requirement, cited by title
     applies   returns None, or the reason why a dialect cannot break the rule
     columns   columns that the rule reads among code, accepted, qos and dup; all must be in `events.COLUMNS`
     """
@@ -44,7 +43,6 @@ class Rule:
     sentence: str
     meaning: str
     advice: str
-    section: Mapping[str, str] = field(default_factory=dict)
     applies: Fits = always
     columns: tuple[str, ...] = ()
 

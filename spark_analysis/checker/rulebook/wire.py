@@ -5,27 +5,6 @@ from __future__ import annotations
 from ..rulebook import applicability
 from .rule import Rule
 
-_FORMAT = {
-    "colon": 'report, "Header Design"',
-    "topicbyte": 'report, "Packet Description"',
-    "portdigits": 'report, "Protocol and packet encoding"',
-    "topicnumber": 'report, "Node" and "Custom Packet Layout"',
-    "rolebyte": 'report, "Packet Description"',
-    "mqttsn": "MQTT-SN 1.2, section 5.2",
-}
-_FIELDS = _FORMAT | {"mqttsn": "MQTT-SN 1.2, sections 5.3 and 5.4"}
-_SPEAKERS = {
-    "colon": 'report, "Broker" and "Acknowledgements & Quality of Service 1"',
-    "topicnumber": 'report, "Broker", "Subscriber", "Publisher" and "Use of IP Addresses and Port Numbers"',
-    "rolebyte": 'report, "Packet Description"',
-}
-_MIDDLE = {
-    "colon": 'report, "Subscriber"',
-    "topicbyte": 'report, "Broker"',
-    "portdigits": 'report, "Key Components"',
-    "topicnumber": 'report, "Use of IP Addresses and Port Numbers"',
-    "rolebyte": 'report, "Broker"',
-}
 _LOOK = "Look at the bytes: `topicshark decode` shows the offset."
 
 RULES = (
@@ -35,7 +14,6 @@ RULES = (
         "A datagram has at least one byte.",
         "An empty datagram arrived at a port of the dialect.",
         "Look for a sender that sends its buffer before filling it, or for a port scanner.",
-        _FORMAT,
     ),
     Rule(
         "W-UNKNOWN-TYPE",
@@ -43,7 +21,6 @@ RULES = (
         "The dialect defines the type of the message.",
         "No message of the dialect has this type, so receivers cannot interpret the datagram.",
         "Check the sender's constants. If the type is valid, add the message to the dialect file.",
-        _FORMAT,
         applicability.has_types,
     ),
     Rule(
@@ -52,7 +29,6 @@ RULES = (
         "A datagram contains all fields of its message.",
         "The datagram ends inside a field: the sender omitted bytes or computed a wrong size.",
         f"{_LOOK} Compare them with the layout of the message.",
-        _FIELDS,
         applicability.has_sizes,
     ),
     Rule(
@@ -61,7 +37,6 @@ RULES = (
         "A field that ends at a delimiter has that delimiter.",
         "The delimiter is missing, so the receiver cannot find the end of the field.",
         "Write the delimiter even if nothing follows it.",
-        _FIELDS,
         applicability.has_delimiters,
     ),
     Rule(
@@ -70,7 +45,6 @@ RULES = (
         "Constant bytes have the values that the dialect defines.",
         "The constant bytes of this dialect differ: the datagram is of another protocol or version, or damaged.",
         f"{_LOOK} Check whether another program uses the port.",
-        _FORMAT,
         applicability.has_magic,
     ),
     Rule(
@@ -79,7 +53,6 @@ RULES = (
         "A length field equals the number of bytes that it counts.",
         "A length field contradicts the datagram. A receiver that relies on it reads too few bytes or too many.",
         "Count bytes, not characters. Check for lengths above 127 in a signed byte.",
-        _FORMAT | {"mqttsn": "MQTT-SN 1.2, section 5.2.1"},
         applicability.has_lengths,
     ),
     Rule(
@@ -88,7 +61,6 @@ RULES = (
         "A number has one of the values that the dialect lists.",
         "A flag, code or digit has an undefined value.",
         "Check the sender's constants. If the value is valid, list it in the dialect file or set `open = true`.",
-        _FIELDS,
         applicability.has_values,
     ),
     Rule(
@@ -97,7 +69,6 @@ RULES = (
         "A text contains only characters of its character set.",
         "A byte is not part of any character: wrong encoding, binary data in a text, or damage.",
         "Use the same explicit encoding in sender and receiver, not the platform's default.",
-        _FIELDS,
         applicability.has_charsets,
     ),
     Rule(
@@ -106,7 +77,6 @@ RULES = (
         "Only padding may follow the last field.",
         "Extra bytes follow the last field, often the rest of a longer message in a reused buffer.",
         "Send exactly the bytes of the message, and clear buffers before reuse.",
-        _FIELDS,
         applicability.has_ends,
     ),
     Rule(
@@ -115,7 +85,6 @@ RULES = (
         "The topic of a publish contains no wildcard.",
         "The topic of a publish contains a wildcard. Brokers treat this differently.",
         "Publish to each topic by name. Use wildcards only in subscriptions.",
-        {"colon": 'report, "Publisher"'},
         applicability.all_of(applicability.has_wildcards, applicability.publishes_name_topics),
     ),
     Rule(
@@ -124,7 +93,6 @@ RULES = (
         "Only the broker sends broker messages, and only clients send client messages.",
         "The sender may not send this message. A receiver that does not check the source accepts it.",
         "Find the program at this address. Check source addresses in receivers.",
-        _SPEAKERS,
         applicability.has_speakers,
     ),
     Rule(
@@ -133,6 +101,5 @@ RULES = (
         "Clients send messages only to the broker, not to each other.",
         "A client sent a message directly to another client, or one of the two is an undetected broker.",
         "If one of the two is a broker, name it with `--broker`. If not, look for a hard-coded address in a client.",
-        _MIDDLE,
     ),
 )

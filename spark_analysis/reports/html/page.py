@@ -30,6 +30,7 @@ from .sentences import UNTESTED, page_sentence, page_verdict, session_sentence, 
 
 if TYPE_CHECKING:
     from pcap_tools.codec.detect import Dialects
+    from pcap_tools.dialect import Dialect
 
     from ...checker.ingested import Sources
     from ...checker.verdicts import CheckResult, SessionResult
@@ -59,7 +60,7 @@ def _page(result: CheckResult, sources: Sources, dialects: Dialects, most: int) 
         diagrams = diagrams_of(session, sources, dialects, left) if left else {}
         left -= len(diagrams)
         rules = {
-            verdict: rule_sections(session, f"s{number}", verdict, diagrams, most)
+            verdict: rule_sections(session, f"s{number}", verdict, diagrams, most, _dialect_of(session, dialects))
             for verdict in ("fail", "inconclusive")
         }
         section = _session(session, f"s{number}", dialects, rules, number <= MOST_WITH_PICTURES)
@@ -107,10 +108,14 @@ def _overview(session: SessionResult, number: int) -> OverviewRow:
     )
 
 
+def _dialect_of(session: SessionResult, dialects: Dialects) -> Dialect | None:
+    return next((one for one in dialects.wanted if one.name == session.dialect), None)
+
+
 def _session(
     session: SessionResult, anchor: str, dialects: Dialects, rules: dict[str, list[RuleSection]], with_pictures: bool
 ) -> SessionSection:
-    dialect = next((one for one in dialects.wanted if one.name == session.dialect), None)
+    dialect = _dialect_of(session, dialects)
     broker = f"broker {short(session.brokers[0], 60)}" if session.brokers else "no broker found"
     more = f" and {len(session.brokers) - 1} more" if len(session.brokers) > 1 else ""
     tested = sum(rule.verdict not in UNTESTED for rule in session.rules)

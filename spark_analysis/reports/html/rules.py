@@ -25,22 +25,39 @@ _HEADER = ("rule", "what must hold", "level")
 
 
 def rule_sections(
-    session: SessionResult, anchor: str, verdict: str, diagrams: dict[str, list[Diagram]], most: int = MOST_FINDINGS
+    session: SessionResult,
+    anchor: str,
+    verdict: str,
+    diagrams: dict[str, list[Diagram]],
+    most: int = MOST_FINDINGS,
+    dialect: Dialect | None = None,
 ) -> list[RuleSection]:
-    """Those of this verdict, worst first, with ``most`` findings each; ``diagrams`` by rule."""
+    """Those of this verdict, worst first, with ``most`` findings each; ``diagrams`` by rule. The dialect cites."""
     found: dict[str, list[Finding]] = {}
     for finding in session.findings:
         found.setdefault(finding.rule, []).append(finding)
     for own in found.values():
         own.sort(key=lambda one: (one.verdict != "fail", one.time_ns, one.frame))
     return [
-        _section(rule, found.get(rule.id, [])[:most], session, anchor, diagrams.get(rule.id, []))
+        _section(
+            rule,
+            found.get(rule.id, [])[:most],
+            session,
+            anchor,
+            diagrams.get(rule.id, []),
+            dialect.spec.rules.section_of(rule.id) if dialect else "",
+        )
         for rule in worst_first(session.rules, verdict)
     ]
 
 
 def _section(
-    verdict: RuleVerdict, findings: list[Finding], session: SessionResult, anchor: str, diagrams: list[Diagram]
+    verdict: RuleVerdict,
+    findings: list[Finding],
+    session: SessionResult,
+    anchor: str,
+    diagrams: list[Diagram],
+    section: str,
 ) -> RuleSection:
     rule = RULES[verdict.id]
     return RuleSection(
@@ -52,7 +69,7 @@ def _section(
         rule.sentence,
         rule.meaning,
         rule.advice,
-        rule.section.get(session.dialect, ""),
+        section,
         _findings(findings, verdict, session),
         _filters(findings, session),
         diagrams,
