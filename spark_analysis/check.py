@@ -10,6 +10,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from pcap_tools.codec.detect import Dialects, wanted_dialects
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
@@ -18,7 +20,7 @@ from .ack_timing import TimingSummary
 from .checker.events import endpoint_text
 from .checker.ingested import Sources, find_sources
 from .checker.session_plans import SessionPlan, plan_sources
-from .checker.verdicts import CheckResult, SessionResult, findings_of, verdicts
+from .checker.verdicts import NOT_EXERCISED, CheckResult, SessionResult, findings_of, verdicts
 from .engines import Engine, LocalEngine, Stage, spark_engine
 from .fanout import FanoutSummary
 from .packing import joined, unpack
@@ -104,13 +106,14 @@ def _result(
 ) -> SessionResult:
     (facts,) = joined(told["endpoints"]).to_pylist()
     found = verdicts(joined(told["verdicts"]), rules)
+    is_heard = "unheard" not in joined(told["evidence"]).column("kind").to_pylist()
     return SessionResult(
         session.name,
         list(session.captures),
         dialect.name,
         [endpoint_text(one["host"], one["port"]) for one in facts["brokers"]],
         facts["datagrams"],
-        _facts(session, told, dialect, facts),
+        _facts(session, told, dialect, facts) | {"broker_heard": is_heard},
         found,
         findings_of((unpack(data) for data in told["findings"]), rules, limit),
         sum(rule.failed + rule.inconclusive for rule in found),
@@ -133,6 +136,10 @@ def _facts(
         )
     if not facts["brokers"]:
         notes.append("Nothing tells which end is the broker; name it with --broker HOST:PORT.")
+    if "unheard" in kinds:
+        notes.append("The broker sends nothing, so nothing that it has to do was put to the test.")
+    else:
+        notes += _not_tested(joined(told["verdicts"]))
     why = [sentence for data in sorted(told["why"]) for sentence in json.loads(data)]
     return {
         "point": facts["point"],
@@ -145,6 +152,21 @@ def _facts(
     }
 
 
+def _not_tested(rules: pa.Table) -> list[str]:
+    """Main duties of the dialect that nothing in the capture could have violated."""
+    idle = {row["rule"] for row in rules.to_pylist() if row["verdict"] == NOT_EXERCISED}
+    names = [name for rule, name in _DUTIES.items() if rule in idle]
+    return [f"Not put to the test: {', '.join(names)}."] if names else []
+
+
+_DUTIES = {
+    "A-MISSING": "acknowledgement (no client asks for anything)",
+    "D-MISSING": "delivery (nobody subscribes to what is published)",
+    "D-AFTER-UNSUBSCRIBE": "the end of subscriptions",
+    "T-MISSING": "retained messages",
+    "N-ZERO": "creation of topics",
+    "X-LOOP": "the control loop",
+}
 _PARTIAL = "The capture shows a part of what the broker receives: it forwards messages whose publish is not in it."
 _POINTS = {
     "broker": "The capture was taken at the broker: what is in it came there, and it holds all that the broker sent.",

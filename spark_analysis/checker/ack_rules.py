@@ -19,7 +19,7 @@ from .kernels.hashing import mix
 from .kernels.pairing import ANSWER, DUPLICATE, REPLY, REQUEST, STRAY
 from .kernels.statuses import follow
 from .policy import ACK, ACK_FIRST, ACK_LAST, DISCONNECTS, SECOND, STATUS
-from .reasons import BROKER_AWAY, DOUBLED, ONE_CLIENT, ends_soon
+from .reasons import BROKER_AWAY, DOUBLED, NEVER_HEARD, ONE_CLIENT, ends_soon
 from .talk_view import MILLISECOND, TalkView
 
 Integers = NDArray[np.int64]
@@ -110,6 +110,8 @@ class AckRules:
 
     def _may_be_unheard(self, first: int, sends: int) -> tuple[str | None, int]:
         """A reason if the request may not have come to a broker that was there; and unless which evidence it has."""
+        if not self.facts.activity.runs:
+            return NEVER_HEARD, 0
         if sends >= ENOUGH_SENDS:
             return None, 0
         if self.facts.point is Point.CLIENT:

@@ -47,6 +47,8 @@ REASONS = {
     ),
 }
 
+UNHEARD = ("unheard", "the broker sends nothing in this capture")
+
 
 def reason_of(bits: int) -> str:
     """The first that applies, in words."""
@@ -59,6 +61,8 @@ def evidence_rows(facts: SessionFacts, bits: int) -> pa.Table:
     if facts.policy.dialect.spec.topics.kind != "number":
         bits &= ~UNNUMBERED  # nothing depends on it
     rows = [(facts.session, dialect, kind, text) for bit, (kind, text, _) in REASONS.items() if bits & bit]
+    if facts.brokers.ends and not facts.activity.runs:
+        rows.append((facts.session, dialect, *UNHEARD))
     return pa.Table.from_pylist([dict(zip(EVIDENCE.names, row, strict=True)) for row in rows], EVIDENCE)
 
 

@@ -92,10 +92,16 @@ class Candidates:
                 int(events[Col.TIME][row]),
                 others[:MOST_RELATED],
                 client if client is not None else events.client(row),
-                topic if topic is not None else events.text("topic", row),
+                topic if topic is not None else self._topic(row),
                 dict(detail or {}),
             )
         )
+
+    def _topic(self, row: int) -> str | None:
+        """The topic of a message; of a number that has a name both: ``home/kitchen (1)``."""
+        text = self.events.text("topic", row)
+        name = self.facts.bindings.texts.get(int(self.events[Col.NAME][row]))
+        return f"{name} ({text})" if name is not None and name != text else text
 
     def ids(self, rows: Iterable[int]) -> list[int]:
         """Ids of rows of the events."""

@@ -12,6 +12,9 @@ ONE_CLIENT = (
     "the capture shows one client only, so this may have been lost on the way to the broker; "
     "a capture at the broker would tell"
 )
+NEVER_HEARD = (
+    "the broker sends nothing in this capture, so it may not be running; a capture with its answers would tell"
+)
 BROKER_AWAY = (
     "the broker sent nothing to anybody at that time, so it may not have been running; "
     "a capture that shows other traffic of the broker at that time would tell"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..schemas import DELIVERIES, EXCHANGES, PUBLISHES
@@ -167,6 +166,14 @@ def _topics(events: Events, deliveries: Deliveries, rows: Integers, retained: In
     return _texts_of(names, texts)
 
 
+def _names(view: TopicView, rows: Integers) -> pa.Array:
+    """The topics of forwards, by name if they have numbers."""
+    events, names = view.events, view.facts.bindings.texts
+    told = events.table.column("topic").take(pa.array(rows)).cast(pa.string()).to_pylist()
+    known = (names.get(int(name)) for name in events[Col.NAME][rows])
+    return pa.array([text if name is None else name for name, text in zip(known, told, strict=True)], pa.string())
+
+
 def _unexplained(view: TopicView) -> pa.Table:
     """Forwards that were not due; the network's repetitions are left out."""
     events = view.events
@@ -177,7 +184,7 @@ def _unexplained(view: TopicView) -> pa.Table:
         _places(events, np.full(len(rows), -1, np.int64)),
         nothing,
         pa.nulls(len(rows), pa.string()),
-        pc.cast(events.table.column("topic").take(pa.array(rows)), pa.string()).combine_chunks(),
+        _names(view, rows),
         _endpoints(events, rows, False),
         pa.nulls(len(rows), pa.string()),
         _places(events, rows),

@@ -102,11 +102,13 @@ class SessionResult:
 
     @property
     def verdict(self) -> str:
-        """``fail`` if a rule at error level is broken; ``pass`` if none is or is open, and the broker is known."""
+        """``fail`` if a rule at error level is broken; ``pass`` if none is or is open, and the broker is known and
+        sends something: one that is not running breaks no rule."""
         errors = [rule.verdict for rule in self.rules if rule.level == "error"]
         if FAIL in errors:
             return FAIL
-        return INCONCLUSIVE if INCONCLUSIVE in errors or not self.brokers else PASS
+        is_heard = self.brokers and self.facts.get("broker_heard", True)
+        return INCONCLUSIVE if INCONCLUSIVE in errors or not is_heard else PASS
 
     def _repr_html_(self) -> str:
         from ..reports.notebook import session_html

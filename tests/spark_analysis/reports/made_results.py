@@ -47,6 +47,7 @@ def session(*findings: Finding, **more: Any) -> SessionResult:
         "facts": {
             "point": "broker",
             "starts_late": False,
+            "broker_heard": True,
             "loss_seen": False,
             "evidence": ["9 of 9 datagrams decode", "more"],
             "notes": [],

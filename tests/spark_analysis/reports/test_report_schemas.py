@@ -147,7 +147,14 @@ def test_text_that_no_decoder_has_seen_is_valid_too() -> None:
     from spark_analysis.reports.sarif import sarif_object
 
     made = hostile_result()
-    made.sessions[0].facts |= {"point": "broker", "starts_late": False, "loss_seen": False, "begin_ns": 0, "end_ns": 1}
+    made.sessions[0].facts |= {
+        "point": "broker",
+        "starts_late": False,
+        "broker_heard": True,
+        "loss_seen": False,
+        "begin_ns": 0,
+        "end_ns": 1,
+    }
     assert problems(OURS / "check.schema.json", check_object(made)) == []
     assert problems(OTHERS / "sarif-2.1.0.json", sarif_object(made)) == []
     schema = etree.XMLSchema(etree.parse(OTHERS / "junit-10.xsd"))
