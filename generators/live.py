@@ -37,7 +37,7 @@ from reference_broker.messages.sending import SECOND
 from reference_broker.server.recorder import Recorder
 
 MAX_DATAGRAM = 65_535
-_SO_TIMESTAMPNS = 35  # Linux; Python has no name for it
+SO_TIMESTAMPNS = 35  # Linux; Python has no name for it
 _STAMP = struct.Struct("@ll")
 _STAMP_SPACE = socket.CMSG_SPACE(_STAMP.size)
 QUIET_NS = SECOND  # so long after the last action nothing more is expected
@@ -84,7 +84,7 @@ class LivePlay:
         self._queue: list[tuple[int, int, Callable[[int], None]]] = []
         self._order = 0
         self._sockets: dict[Endpoint, socket.socket] = {}
-        self._came: list[_Came] = []
+        self._came: list[Came] = []
         self._selector = selectors.DefaultSelector()
         self._site = site
         for node in site.nodes:
@@ -162,7 +162,7 @@ class LivePlay:
         try:
             one.setblocking(False)
             with contextlib.suppress(OSError):  # where there are no stamps, our own clock must do
-                one.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+                one.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             # The system chooses the address towards a broker elsewhere, and replies must come to that address.
             if not ip_address(broker[0]).is_loopback or ":" in broker[0]:
                 wanted = _address_towards(broker), 0
@@ -191,7 +191,7 @@ class LivePlay:
         """
         seen_until = time.time_ns()
         for one in self._sockets.values():
-            self._came += _waiting(one)
+            self._came += waiting_at(one)
         self._came.sort(key=lambda came: came.time_ns)
         while self._came and self._came[0].time_ns <= seen_until:
             came = self._came.pop(0)
@@ -206,7 +206,7 @@ class LivePlay:
         self.recorded.numbers[transit.number] = self._recorder.frames
 
 
-class _Came(NamedTuple):
+class Came(NamedTuple):
     """A datagram, and when the system took it in."""
 
     time_ns: int
@@ -215,7 +215,7 @@ class _Came(NamedTuple):
     to: Endpoint
 
 
-def _waiting(one: socket.socket) -> Iterator[_Came]:
+def waiting_at(one: socket.socket) -> Iterator[Came]:
     """All that a socket holds."""
     while True:
         try:
@@ -226,10 +226,10 @@ def _waiting(one: socket.socket) -> Iterator[_Came]:
             continue
         time_ns = time.time_ns()
         for level, kind, data in stamps:
-            if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
+            if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
                 seconds, nanoseconds = _STAMP.unpack(data[: _STAMP.size])
                 time_ns = seconds * SECOND + nanoseconds
-        yield _Came(time_ns, datagram, (str(source[0]), int(source[1])), _place_of(one))
+        yield Came(time_ns, datagram, (str(source[0]), int(source[1])), _place_of(one))
 
 
 class _LiveParties(Parties):

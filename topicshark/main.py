@@ -48,6 +48,9 @@ COMMANDS = {
     "lab": Command("traffic.lab:app", "Run a scenario with every node at its own address, and record it."),
     "play": Command("traffic.play:app", "Play a sensor, actuator, dashboard or window, or an interactive node."),
     "publish": Command("traffic.publish:app", "Publish a message and resend it until it is acknowledged."),
+    "replay": Command(
+        "traffic.replay:app", "Send the datagrams of a capture's clients to a broker again, and record the answers."
+    ),
     "report": Command("captures.report:app", "Write an HTML report on the traffic in captures."),
     "subscribe": Command("traffic.subscribe:app", "Subscribe to a filter and print the messages that arrive."),
     "timing": Command(
