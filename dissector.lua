@@ -783,7 +783,7 @@ ts.dialects = {
         ports = { broker = { 50000 }, client = { 50000 } },
         topics = { kind = "text", separator = "/", wildcards = { ["*"] = "any-run" }, case_sensitive = true },
         broker = { forward = { PUBLISH = { same_bytes = true } }, order = { publish = { "forward", "ack" }, subscribe = { "retained", "ack" }, unsubscribe = { "ack" } }, copies = "per-filter", retained = "matching", forward_from = "broker" },
-        client = { acks = {}, may_change = { "retain" } },
+        client = { acks = {}, may_change = { "retain" }, resend_after = 5.0 },
         forms = {
             {
                 name = "documented", nul_padding = true,
@@ -840,8 +840,8 @@ ts.dialects = {
         title = "MQTT-SN 1.2 over UDP",
         ports = { broker = { 1883, 1884, 1885 } },
         topics = { kind = "number", separator = "/", wildcards = { ["+"] = "one-level", ["#"] = "rest-levels" }, case_sensitive = true, number = "topic_id", named_by = "REGISTER" },
-        broker = { forward = { PUBLISH = { becomes = "PUBLISH", fresh = { "topic_id", "message_id" } } }, order = { subscribe = { "ack", "retained" } }, copies = "per-subscriber", retained = "matching", forward_from = "broker" },
-        client = { acks = { "PUBLISH", "REGISTER" }, may_change = { "dup" } },
+        broker = { forward = { PUBLISH = { becomes = "PUBLISH", fresh = { "topic_id", "message_id" } } }, order = { subscribe = { "ack", "retained" } }, copies = "per-subscriber", retained = "matching", forward_from = "broker", sessions = "mqtt-sn" },
+        client = { acks = { "PUBLISH", "REGISTER" }, may_change = { "dup" }, resend_after = 10.0 },
         forms = {
             {
                 name = "short", nul_padding = false,
@@ -2141,14 +2141,17 @@ ts.results = results
 
 local COLUMNS = {
     "dialect", -- place of the dialect that was chosen, where ports alone do not tell
-    "link", -- of a request its ACK's frame (0: none yet), of an ACK the request's frame
+    "link", -- of a request its ACK's frame (0: none yet), of an ACK the request's (0: none; below 0: left open, likely)
     "quality", -- of the match, on the ACK
-    "kin", -- of a forward its publish's frame, of a publish how many forwards are due, below zero
+    "kin", -- of a forward its publish's frame, of a publish the forwards that are due (see subscriptions.due)
     "after", -- of a publish or forward the next forward of the same publish, of an ACK the seconds after its request
     "subscribed_in",
     "marked", -- true where any of the columns below has a value: one look for the common case
     "resend_of",
     "resend_differs", -- true where a resend is not the same bytes
+    "candidates", -- of an ACK or forward that is left open: the frames of the requests whose it may be
+    "perhaps", -- of a request: the ACKs that may answer it
+    "twice", -- of an ACK that nobody waits for: the ACK a moment before it
     "copy_of",
     "unexpected", -- a forward that no subscription explains: "filter" or "subscriber"
     "topic_name", -- the name behind a topic number
@@ -2178,16 +2181,33 @@ function results.mark(column, frame, value)
     results[column][frame], results.marked[frame] = value, true
 end
 
+-- This ACK may answer that request.
+function results.add_perhaps(request, ack)
+    local known = results.perhaps[request] or {}
+    known[#known + 1] = ack
+    results.mark("perhaps", request, known)
+end
+
+function results.drop_perhaps(request, ack)
+    local known = results.perhaps[request]
+    for place = #known, 1, -1 do
+        if known[place] == ack then
+            table.remove(known, place)
+        end
+    end
+    results.perhaps[request] = known[1] and known or nil
+end
+
 -- The publish that a frame forwards.
 function results.forward_of(frame)
     local publish = kin[frame]
-    return publish and publish > 0 and publish or nil
+    return type(publish) == "number" and not results.candidates[frame] and publish or nil
 end
 
--- How many forwards a publish should have by the subscriptions seen.
+-- The forwards that a publish should have by the subscriptions seen.
 function results.due(frame)
     local due = kin[frame]
-    return due and due <= 0 and -due or nil
+    return type(due) == "table" and due or nil
 end
 
 -- How many forwards a publish has.
@@ -2385,11 +2405,19 @@ local function vote(known, party)
     end
 end
 
+-- Does the broker pass a publish on under the same name?
+local function is_passed_on(dialect, layout)
+    local how = dialect.broker.forward[layout.message]
+    return layout.meaning == "publish" and (not how or how.same_bytes or how.becomes == layout.message)
+end
+
 -- What a message itself says about its direction.
-local function told(layout)
+local function told(dialect, layout)
     local sender = layout.sender
-    if sender then
-        return sender == "broker" and FROM or TO
+    if sender == "broker" then
+        return FROM
+    elseif sender and not is_passed_on(dialect, layout) then
+        return TO
     elseif layout.meaning == "subscribe" or layout.meaning == "unsubscribe" then
         return TO
     elseif layout.meaning == "deliver" then
@@ -2401,7 +2429,7 @@ end
 for _, dialect in ipairs(ts.dialects) do
     for _, form in ipairs(dialect.forms) do
         for _, layout in ipairs(form.layouts) do
-            layout.way = told(layout)
+            layout.way = told(dialect, layout)
         end
     end
 end
@@ -2442,10 +2470,10 @@ end)(shared)
 
 -- ==================== 45_queues.lua ================================================================================
 ;(function(...)
--- The requests of one party to another that wait for an ACK, from the oldest to the newest.
+-- The requests of one party to another: those that wait for an ACK, from the oldest to the newest, and the last answered.
 --
--- queue[first] to queue[last] hold them, and between them some that are done; no more of these than of the others, so
--- that looking through a queue takes as long as it is full, whatever it has seen.
+-- queue[first] to queue[last] hold the waiting ones, and between them some that are done; no more of these than of the
+-- others, so that looking through a queue takes as long as it is full, whatever it has seen.
 local ts = ...
 
 local queues = {}
@@ -2453,10 +2481,22 @@ ts.queues = queues
 
 local MOST = 512 -- waiting; then the oldest is given up
 local FEW = 16 -- these are looked through, of more it is known by a table where each one is
+local PAST = 4 -- answered lately
 local SLACK = 4
+queues.PAST = PAST
 
 function queues.new()
-    return { first = 1, last = 0, size = 0, same = false, answered = false }
+    return {
+        first = 1,
+        last = 0,
+        size = 0,
+        same = false,
+        latest = false, -- the request sent last
+        usual = false, -- seconds from a request to its ACK
+        least = false, -- and the shortest of these times
+        past = false, -- those answered lately, as a ring
+        answers = 0,
+    }
 end
 
 local function key_of(m)
@@ -2465,17 +2505,34 @@ end
 
 local function is_same(request, m)
     local other = request.m
-    return not request.done and other.identity == m.identity and other.layout.message == m.layout.message
+    return other.identity == m.identity and other.layout.message == m.layout.message
 end
 
--- The waiting request of which this message is a resend, or nil.
-function queues.find(queue, m)
+local function find_waiting(queue, m)
     if queue.same then
         return queue.same[key_of(m)]
     end
     for place = queue.last, queue.first, -1 do
-        if is_same(queue[place], m) then
-            return queue[place]
+        local request = queue[place]
+        if not request.done and is_same(request, m) then
+            return request
+        end
+    end
+    return nil
+end
+
+-- The last request that was the same as this message, or nil: one that waits, or was answered lately.
+function queues.find(queue, m)
+    local found = queue.size > 0 and find_waiting(queue, m)
+    if found then
+        return found
+    end
+    for age = 0, PAST - 1 do
+        local request = queues.answered(queue, age)
+        if not request then
+            return nil
+        elseif is_same(request, m) then
+            return request
         end
     end
     return nil
@@ -2495,6 +2552,7 @@ end
 function queues.add(queue, request)
     local last, size = queue.last + 1, queue.size + 1
     queue[last], queue.last, queue.size = request, last, size
+    queue.latest = request
     if queue.same then
         queue.same[key_of(request.m)] = request
     elseif size > FEW then
@@ -2555,6 +2613,28 @@ function queues.restore(queue, request)
     if queue.same then
         queue.same[key_of(request.m)] = request
     end
+end
+
+-- It was answered, and waits no more.
+function queues.answer(queue, request)
+    local past, answers = queue.past, queue.answers + 1
+    if not past then
+        past = {}
+        queue.past = past
+    end
+    past[answers % PAST + 1], queue.answers = request, answers
+    queues.drop(queue, request)
+end
+
+-- The last answer was to this one.
+function queues.correct_answer(queue, request)
+    queue.past[queue.answers % PAST + 1] = request
+end
+
+-- The requests answered lately, from the newest to the oldest: `age` counts from 0; nil when there are no more.
+function queues.answered(queue, age)
+    local answers = queue.answers - age
+    return answers > 0 and age < PAST and queue.past[answers % PAST + 1] or nil
 end
 end)(shared)
 
@@ -2773,49 +2853,118 @@ end)(shared)
 
 -- ==================== 48_acks.lua ==================================================================================
 ;(function(...)
--- Which ACK answers which request.
+-- Which ACK answers which request: the pairing of docs/checking.md, told as the packets come.
 --
--- Each party has a queue of requests to each other one. An ACK with an id, an echo or a nested copy finds
--- its request by that. One without answers the oldest request that its anchors allow: a broker sends the forwards and
--- the ACK of one request in the dialect's fixed order, so the forwards around an ACK say whose it is.
+-- Each party has a queue of requests to each other one. An ACK with an id, an echo or a nested copy finds its request by
+-- that. One without answers the oldest request that its anchors allow: a broker sends the forwards and the ACK of one
+-- request in the dialect's fixed order, so the forward beside an ACK says whose it is.
 --
 -- Quality of a match: exact (one outstanding, sent once), anchored (several, the forwards decide), resent (sent more
--- than once: which send was answered is unknown), queued (several, by order only), none (nothing outstanding).
+-- than once: which send was answered is unknown), queued (several, and nothing decides: the ACK names each of them),
+-- none (nothing outstanding).
 local ts = ...
 local results, queues = ts.results, ts.queues
-local find = string.find
+local find, abs, max, min = string.find, math.abs, math.max, math.min
 
 local acks = {}
 ts.acks = acks
 
--- A request is sent: its record, and whether this is a resend of it. The record also serves as that of a publish.
-function acks.request(queue, m, frame, now, may_resend)
-    local before = may_resend and queue.size > 0 and queues.find(queue, m)
+-- Seconds; the same as the checker's (spark_analysis/checker/kernels/pairing.py).
+local DOUBLED = 0.010 -- the network's copy of a datagram comes within this time
+local DOUBLED_BY_ID = 0.5 -- where the IP id tells
+local REPEATED = 0.050 -- the same again so soon after its ACK is no new request
+local FRESH = 0.050 -- what was sent so lately is more likely answered now than what was sent long ago
+local COMPARABLE = 3 -- times as long a wait is about as long
+local TWICE = 0.020 -- an ACK that comes once more comes soon
+-- In times of the dialect's resend:
+local OVER = 6 -- nothing is sent again, or answered, any more
+local PATIENCE = 1.5 -- a request whose last send is older waits for no ACK
+
+-- -- requests --------------------------------------------------------------------------------------------------------
+
+-- Is this message, the same as a request, another send of it, or one that the network made two of?
+local function repeats(queue, request, m, now, ip_id, resend, may_resend)
+    local gap = now - request.last_time
+    if ip_id > 0 and request.ip_id == ip_id and gap < DOUBLED_BY_ID then
+        return true
+    elseif not may_resend or m.id == 0 or gap > OVER * resend then
+        return false
+    elseif not request.answered or m.id then
+        return true
+    elseif queue.latest ~= request then
+        return false -- the sender has gone on to something else
+    end
+    return (now - request.ack_at < REPEATED and gap < 0.8 * resend) or (gap > 0.9 * resend and gap < 1.2 * resend)
+end
+
+-- The same message again, in a dialect whose clients send nothing again: perhaps one does all the same, just when the
+-- ACK was late. Then this send is as good a guess as the first, and the first waits no longer.
+local function supersede(queue, before, now, resend)
+    local gap = now - before.last_time
+    if not before.done and gap > 0.8 * resend and gap < 1.3 * resend then
+        queues.drop(queue, before)
+    end
+end
+
+-- A waiting request in whose place this message stands with another payload, just when that would be sent again.
+local function altered(queue, m, now, resend)
+    for place = queue.first, queue.last do
+        local request = queue[place]
+        local asked = request.m
+        if not request.done and (request.sends or 1) <= 2 and asked.layout.message == m.layout.message then
+            local gap = now - request.last_time
+            if asked.topic == m.topic and asked.id == m.id and gap > 0.8 * resend and gap < 1.3 * resend then
+                return request
+            end
+        end
+    end
+    return nil
+end
+
+-- A request is sent: its record, and whether this is one more send of it. The record also serves as that of a publish.
+-- `ip_id` counts where nobody sends anything again: what the network made two of is known by it.
+function acks.request(queue, m, frame, now, ip_id, dialect, may_resend)
+    local before = queues.find(queue, m)
+    if before and not repeats(queue, before, m, now, ip_id, dialect.resend_after, may_resend) then
+        if not dialect.has_resends then
+            supersede(queue, before, now, dialect.resend_after)
+        end
+        before = nil
+    end
+    if may_resend and not before and queue.size > 0 and m.payload and m.payload ~= "" then
+        before = m.id ~= 0 and altered(queue, m, now, dialect.resend_after)
+    end
     if before then
-        before.sends, before.last_frame = before.sends + 1, frame
+        before.sends, before.last_frame, before.last_time = (before.sends or 1) + 1, frame, now
+        before.ip_id, queue.latest = ip_id, before
         results.mark("resend_of", frame, before.frame)
         if m.bytes ~= before.m.bytes then
             results.resend_differs[frame] = true
         end
         return before, true
     end
+    -- Sixteen fields at most, so that Lua makes the table in its final size. Others are there where they are not as
+    -- usual: `sends`, `last_frame`, `tie`, `alike`, `ip_id`; as a publish (see forwards) also `before`.
     local request = {
         frame = frame,
         time = now,
+        last_time = now,
         m = m,
         queue = queue,
-        sends = 1,
         acks = 0,
         done = false,
-        ack_frame = false,
-        ack_at = false,
-        due = false, -- from here on as a publish, see forwards
+        answered = false, -- the frame of its ACK
+        ack_at = 0,
+        ack_ip = 0,
+        forwarded = false,
+        due = false, -- from here on as a publish
         left = 0,
-        closed = true,
         got = false,
-        last = false,
-        content = false,
+        last = frame,
     }
+    if ip_id > 0 then
+        request.ip_id = ip_id
+    end
     results.link[frame] = 0
     if m.id == 0 then
         results.wants_no_ack[frame] = true
@@ -2823,6 +2972,8 @@ function acks.request(queue, m, frame, now, may_resend)
     queues.add(queue, request)
     return request, false
 end
+
+-- -- ACKs ------------------------------------------------------------------------------------------------------------
 
 -- Does this ACK, by what it carries, fit this request?
 local function fits(ack, request)
@@ -2841,7 +2992,6 @@ end
 
 local function settle(request, frame, now, quality)
     request.acks = request.acks + 1
-    request.queue.answered = request.sends > request.acks and request
     results.link[frame], results.after[frame] = request.frame, now - request.time
     if quality ~= "exact" then
         results.quality[frame] = quality
@@ -2854,86 +3004,273 @@ local function settle(request, frame, now, quality)
     end
 end
 
--- Of several outstanding requests: the one whose forwards the broker has just sent, else one that has none to send.
-local function anchored(queue, ack, oldest, last_served)
-    if last_served and last_served.queue == queue and not last_served.done and fits(ack, last_served) then
-        return last_served
+-- Requests that share ACKs of which nothing tells whose they are: `acks` of them for `members` requests. Once there are
+-- as many, no further ACK can be for one of them.
+local function tie_together(open)
+    local tie = { acks = 1, members = 0 }
+    for _, request in ipairs(open) do
+        local other = request.tie
+        if other ~= tie then
+            if other and not other.is_counted then
+                tie.acks, tie.members, other.is_counted = tie.acks + other.acks, tie.members + other.members, tie
+            elseif not other then
+                tie.members = tie.members + 1
+            end
+            request.tie = tie
+        end
     end
-    if not oldest.due or oldest.due.total == 0 then
-        return nil
+end
+
+local function tie_of(request)
+    local tie = request.tie
+    while tie and tie.is_counted do -- it has become part of another
+        tie = tie.is_counted
+        request.tie = tie
     end
-    for place = queue.first, queue.last do
-        local request = queue[place]
-        if not request.done and request.due and request.due.total == 0 and fits(ack, request) then
+    return tie
+end
+
+local function is_doubtful(request)
+    local tie = tie_of(request)
+    return (tie and tie.acks < tie.members) or request.acks < (request.sends or 1)
+end
+
+-- Nothing tells which of these requests it answers. The one that is most likely counts as answered from here on.
+local function leave_open(request, open, frame, now)
+    local frames = {}
+    for place, other in ipairs(open) do
+        frames[place] = other.frame
+        results.add_perhaps(other.frame, frame)
+        tie_of(other)
+    end
+    tie_together(open)
+    request.acks = request.acks + 1
+    results.mark("candidates", frame, frames)
+    results.link[frame], results.after[frame], results.quality[frame] = -request.frame, now - request.time, "queued"
+end
+
+-- It was left open, and now is not.
+local function decide(request, frame, now)
+    for _, other in ipairs(results.candidates[frame]) do
+        results.drop_perhaps(other, frame)
+    end
+    results.candidates[frame] = nil
+    settle(request, frame, now, "anchored")
+end
+
+local function is_doubled(request, now, ip_id)
+    if ip_id > 0 or request.ack_ip > 0 then
+        return ip_id == request.ack_ip and now - request.ack_at < DOUBLED_BY_ID
+    end
+    return now - request.ack_at < DOUBLED
+end
+
+-- The request whose ACK the network doubled into this one.
+local function doubled(queue, ack, now, ip_id)
+    for age = 0, queues.PAST - 1 do
+        local request = queues.answered(queue, age)
+        if not request then
+            return nil
+        elseif ip_id > 0 and is_doubled(request, now, ip_id) and fits(ack, request) then
             return request
         end
     end
     return nil
 end
 
--- The oldest request that fits, and whether there is another one.
-local function candidates(queue, ack)
-    local oldest = nil
-    if queue.size == 0 then
-        return nil, false
+-- An answered request to a resend of which this is one more ACK, if any; else one that was answered a moment ago.
+local function answered_again(queue, ack, now, ip_id, resend)
+    local twice = nil
+    for age = 0, queues.PAST - 1 do
+        local request = queues.answered(queue, age)
+        if not request then
+            break
+        elseif fits(ack, request) then
+            local waited, is_copy = now - request.last_time, is_doubled(request, now, ip_id)
+            if waited > PATIENCE * resend then
+                break
+            elseif is_copy and ip_id > 0 then
+                return request, nil
+            elseif request.acks < (request.sends or 1) and 2 * waited < resend and not is_copy then
+                return request, nil
+            end
+            twice = twice or (now - request.ack_at < TWICE and request) or nil
+        end
     end
+    return nil, twice
+end
+
+local open = {} -- what the search below finds: requests that may be answered
+
+-- Requests whose ACK was left open a moment ago, or that wait about as long as the likely one: this ACK may be theirs,
+-- and that one have been another's. So are those that were sent more often than answered.
+local function add_doubtful(queue, ack, now, chosen, count, alone)
+    local limit = max(FRESH, COMPARABLE * (now - chosen.last_time))
+    for age = 0, queues.PAST - 1 do
+        local request = queues.answered(queue, age)
+        if not request then
+            break
+        elseif is_doubtful(request) and now - request.last_time <= limit and fits(ack, request) then
+            count, alone = count + 1, request.forwarded and alone or alone + 1
+            open[count] = request
+        end
+    end
+    return count, alone
+end
+
+-- Nothing is answered in half the time that an answer ever took: those that were only just sent are taken out, if others
+-- are left.
+local function drop_the_newest(count, now, least)
+    local kept = 0
+    for place = 1, count do
+        local request = open[place]
+        if now - request.last_time >= least / 2 then
+            kept = kept + 1
+            open[kept] = request
+        end
+    end
+    return kept > 0 and kept or count
+end
+
+-- The request that this ACK answers most likely, its rank, and how many there are, and of them without forwards. Best is
+-- the one that the anchor names; then one without forwards, beside which its ACK would stand; of equals the one that has
+-- waited as long as is usual, or where nothing is known, the oldest of the fresh.
+local function search(queue, ack, now, anchor, dialect)
+    local resend, usual = dialect.resend_after, queue.usual
+    local chosen, rank, oddity, count, alone = nil, 0, 0, 0, 0
     for place = queue.first, queue.last do
         local request = queue[place]
-        if not request.done and fits(ack, request) then
-            if oldest then
-                return oldest, true
+        local age = not request.done and now - request.last_time
+        if age and age <= PATIENCE * resend and fits(ack, request) then
+            count = count + 1
+            open[count] = request
+            local worth = request == anchor and 3 or request.forwarded and 1 or 2
+            alone = request.forwarded and alone or alone + 1
+            local unusual = usual and abs(age - usual) or (age > FRESH and 1 or 0)
+            if worth > rank or (worth == rank and unusual < oddity) then
+                chosen, rank, oddity = request, worth, unusual
             end
-            oldest = request
         end
     end
-    return oldest, false
+    return chosen, rank, count, alone
 end
 
--- An ACK comes: the request that it answers, or nil. `last_served` is the request to which the broker's last forward
--- belonged, where it sends the forwards first.
-function acks.answer(queue, ack, frame, now, last_served)
-    local chosen, is_ambiguous = candidates(queue, ack)
+-- Brokers work in order: an older request that was to be forwarded, and was not, makes an anchor doubtful.
+local function is_in_order(chosen, now, count)
+    for place = 1, count do
+        local other = open[place]
+        if other == chosen then
+            return true
+        elseif not other.forwarded and other.due and other.due.total > 0 and now - other.last_time <= FRESH then
+            return false
+        end
+    end
+    return true
+end
+
+local function quality_of(chosen, rank, count, alone, now, dialect)
+    if count == 1 then
+        return chosen.sends and "resent" or "exact"
+    elseif rank == 3 or (dialect.forwards_first and alone == 1 and rank == 2) then
+        return is_in_order(chosen, now, count) and (chosen.sends and "resent" or "anchored") or "queued"
+    end
+    return "queued"
+end
+
+-- An ACK comes: the request that it answers, or nil, and whether that is left open. `anchor` is the request to which the
+-- forward beside it belongs, where the dialect's brokers send the forwards first.
+function acks.answer(queue, ack, frame, now, ip_id, dialect, anchor)
+    local is_named = ack.layout.acks_by ~= "order"
+    local before = not is_named and queue.answers > 0 and doubled(queue, ack, now, ip_id)
+    if before then
+        settle(before, frame, now, "resent")
+        return before
+    end
+    local chosen, rank, count, alone = search(queue, ack, now, anchor, dialect)
     if not chosen then
-        local last = queue.answered
-        if last and fits(ack, last) then -- one more ACK to a resend
-            settle(last, frame, now, "resent")
-            return last
+        local twice
+        before, twice = answered_again(queue, ack, now, ip_id, dialect.resend_after)
+        if before then
+            settle(before, frame, now, "resent")
+            results.link[frame], results.after[frame] = before.last_frame, now - before.last_time
+            return before
         end
         results.link[frame], results.quality[frame] = 0, "none"
+        if twice then
+            results.mark("twice", frame, twice.answered)
+        end
         return nil
     end
-    local quality = "exact"
-    if is_ambiguous and ack.layout.acks_by == "order" then
-        local anchor = last_served ~= nil and anchored(queue, ack, chosen, last_served)
-        chosen, quality = anchor or chosen, anchor and "anchored" or "queued"
+    if not is_named and rank < 3 and queue.answers > 0 then
+        count, alone = add_doubtful(queue, ack, now, chosen, count, alone)
     end
-    if chosen.sends > 1 then
-        quality = "resent"
+    if rank < 3 and count > 1 and queue.least then
+        count = drop_the_newest(count, now, queue.least)
     end
-    settle(chosen, frame, now, quality)
-    chosen.ack_frame, chosen.ack_at = frame, now
-    queues.drop(queue, chosen)
-    return chosen
+    for place = count + 1, #open do
+        open[place] = nil
+    end
+    local quality = quality_of(chosen, rank, count, alone, now, dialect)
+    if quality == "queued" then
+        leave_open(chosen, open, frame, now)
+    else
+        settle(chosen, frame, now, quality)
+        if quality == "exact" then
+            local took, usual = now - chosen.time, queue.usual
+            queue.usual, queue.least = usual and (3 * usual + took) / 4 or took, min(queue.least or took, took)
+        end
+    end
+    chosen.answered, chosen.ack_at, chosen.ack_ip = frame, now, ip_id
+    queues.answer(queue, chosen)
+    return chosen, quality == "queued"
 end
 
--- Where the ACK goes first: the forward after it belongs to `served`, so the ACK was for that request.
-function acks.correct(guess, served)
-    if guess == served then
-        if results.quality[guess.ack_frame] == "queued" then
-            results.quality[guess.ack_frame] = "anchored"
+-- Is there no older one that was to be forwarded before it?
+local function is_first(queue, guess, served, now)
+    local count = 0
+    if guess and guess.frame < served.frame then
+        count, open[1] = 1, guess
+    end
+    for place = queue.first, queue.last do
+        local other = queue[place]
+        if not other.done and other.frame < served.frame then
+            count = count + 1
+            open[count] = other
         end
-        return
     end
-    if served.done or guess.queue ~= served.queue or results.quality[guess.ack_frame] ~= "queued" then
-        return
+    return is_in_order(served, now, count)
+end
+
+local function is_candidate(request, frame)
+    for _, other in ipairs(results.candidates[frame] or {}) do
+        if other == request.frame then
+            return true
+        end
     end
-    local queue, frame, now = guess.queue, guess.ack_frame, guess.ack_at
-    queues.drop(queue, served)
-    queues.restore(queue, guess)
-    guess.acks = 0
-    results.link[guess.frame] = 0
-    settle(served, frame, now, "anchored")
-    served.ack_frame, served.ack_at = frame, now
+    return false
+end
+
+-- Where the ACK goes first: the forward right after it belongs to `served`, so an ACK that was left open was for that.
+function acks.correct(guess, served)
+    local frame, now, queue = guess.answered, guess.ack_at, guess.queue
+    if not frame or queue ~= served.queue or not is_candidate(served, frame) then
+        return
+    elseif guess ~= served then
+        if served.done or not is_first(queue, guess, served, now) then
+            return
+        end
+        queues.drop(queue, served)
+        queues.restore(queue, guess)
+        guess.acks, guess.answered = 0, false
+        served.answered, served.ack_at, served.ack_ip = frame, now, guess.ack_ip
+        queues.correct_answer(queue, served)
+    elseif not is_first(queue, nil, served, now) then
+        return
+    else
+        guess.acks = 0
+    end
+    guess.tie, served.tie = nil, nil
+    decide(served, frame, now)
 end
 end)(shared)
 
@@ -3057,6 +3394,7 @@ ts.forwards = forwards
 
 local MOST_KEPT = 512 -- publishes in each of two generations
 local MOST_ALIKE = 64 -- open ones of the same content
+local MOMENT, HORIZON = 0.050, 30 -- seconds: brokers answer at once; a forward later than that is none of the publish's
 
 function forwards.new()
     return { recent = {}, older = {}, count = 0, retained = {}, spare = false }
@@ -3065,32 +3403,33 @@ end
 -- A publish reaches the broker. `request` is its record among the requests, if it is to be acknowledged; the same
 -- record then serves as that of the publish. Publishes of the same content are linked from the newest to the older
 -- ones; whole generations are forgotten, never single ones.
-function forwards.publish(state, content, topic, frame, due, retain, request, is_resend)
-    local total = due.total
-    local before = state.recent[content] or state.older[content]
-    local publish = request
+function forwards.publish(state, content, topic, frame, now, due, retain, request, is_resend)
+    local publish, total = request, due.total
     if is_resend then -- it may be served again: what the first send still owed is owed by this one
-        request.closed = true
-        publish = { frame = frame, queue = request.queue, resend_of = request }
+        request.left = 0
+        publish = { frame = frame, time = now, last = frame, got = false, queue = request.queue, resend_of = request }
     elseif not publish then
-        publish = { frame = frame }
+        publish = { frame = frame, time = now, last = frame, got = false }
     end
-    publish.content, publish.due, publish.left, publish.closed = content, due, total, total == 0
-    publish.last, publish.got = frame, false
-    if before and not before.closed then
+    publish.due, publish.left = due, total
+    local before = state.recent[content] or state.older[content]
+    while before and before.left <= 0 do
+        before = before.before
+    end
+    if before then
         local alike = (before.alike or 0) + 1
         if alike <= MOST_ALIKE then
             publish.before, publish.alike = before, alike
         end
     end
-    results.kin[frame] = -total
+    results.kin[frame] = due
     if state.count >= MOST_KEPT then
         state.recent, state.older, state.count = {}, state.recent, 0
     end
     state.recent[content] = publish
     state.count = state.count + 1
     if retain then
-        state.retained[topic] = publish
+        state.retained[topic] = { publish = publish, content = content }
     end
     return publish
 end
@@ -3112,7 +3451,7 @@ local function give(state, publish, endpoint, frame)
     local left = publish.left - 1
     publish.left = left
     if left == 0 then
-        publish.closed, publish.got = true, false
+        publish.got = false
         for known in pairs(got) do
             got[known] = 0
         end
@@ -3131,37 +3470,49 @@ local function owes(publish, endpoint)
     return frames and (publish.got and publish.got[endpoint] or 0) < #frames
 end
 
--- The oldest open publish of this content that owes the receiver a copy.
-local function oldest_owing(newest, endpoint)
-    local found, publish = nil, newest
+-- The publish of this content that owes the receiver a copy: of several that are but a moment old the first, since
+-- brokers work in order, else the latest, since they answer at once. And another one that may be it as well.
+local function owing(newest, endpoint, now)
+    local found, other, publish = nil, nil, newest
     while publish do
-        if not publish.closed and owes(publish, endpoint) then
-            found = publish
+        local age = now - publish.time
+        if age > HORIZON then
+            break
+        elseif publish.left > 0 and owes(publish, endpoint) then
+            if not found or age <= MOMENT then
+                found, other = publish, found
+            end
+            if age > MOMENT then
+                break
+            end
         end
         publish = publish.before
     end
-    return found
+    return found, other
 end
 
 local function retained_for(state, subs, content, topic, endpoint)
-    local publish, latest = state.retained[topic], subs.latest[endpoint]
-    if publish and latest and publish.content == content and latest.frame > publish.frame and latest.matches(topic) then
-        return publish, latest
+    local kept, latest = state.retained[topic], subs.latest[endpoint]
+    if kept and latest and kept.content == content and latest.frame > kept.publish.frame and latest.matches(topic) then
+        return kept.publish, latest
     end
     return nil
 end
 
--- A forward goes to `endpoint`. Gives its publish (of a resend the first send), or nil where none explains it.
-function forwards.forward(state, subs, content, topic, endpoint, frame)
+-- A forward goes to `endpoint`. Gives its publish (of a resend the first send), or nil where none explains it, and whether
+-- it may be another's.
+function forwards.forward(state, subs, content, topic, endpoint, frame, now)
     local newest = state.recent[content] or state.older[content]
-    local oldest = oldest_owing(newest, endpoint)
-    if oldest then
-        return give(state, oldest, endpoint, frame)
-    end
-    local publish, latest = retained_for(state, subs, content, topic, endpoint)
+    local publish, other = owing(newest, endpoint, now)
     if publish then
-        add_forward(publish, frame)
-        results.subscribed_in[frame] = latest.frame
+        if other then
+            results.mark("candidates", frame, { publish.frame, other.frame })
+        end
+        return give(state, publish, endpoint, frame), other ~= nil
+    end
+    local kept, latest = retained_for(state, subs, content, topic, endpoint)
+    if kept then
+        results.kin[frame], results.subscribed_in[frame] = kept.frame, latest.frame
         return nil -- it belongs to the SUBSCRIBE, and anchors no publish
     end
     publish = newest
@@ -3193,6 +3544,7 @@ local tracking = {}
 ts.tracking = tracking
 
 local MOST_NAMES = 16 -- of one topic number
+local DEFAULT_RESEND = 1 -- seconds; where the dialect does not say what counts as late
 
 local function place_of(list, wanted)
     for place, duty in ipairs(list or {}) do
@@ -3208,6 +3560,9 @@ for _, dialect in ipairs(ts.dialects) do
     local ack, forward = place_of(order, "ack"), place_of(order, "forward")
     dialect.forwards_first = ack ~= nil and forward ~= nil and forward < ack
     dialect.acks_first = ack ~= nil and forward ~= nil and ack < forward
+    dialect.has_resends = dialect.client.resend_after ~= nil
+    dialect.resend_after = dialect.client.resend_after or DEFAULT_RESEND
+    dialect.has_sessions = dialect.broker.sessions ~= nil
     dialect.names_by_client = false
     for _, how in pairs(dialect.broker.forward) do
         for _, field in ipairs(how.fresh or {}) do
@@ -3238,6 +3593,11 @@ end
 
 tracking.reset()
 
+-- The IP id of the packet at hand, 0 where it is not known; Wireshark's side gives a better one.
+function tracking.ip_id()
+    return 0
+end
+
 local function session_of(dialect)
     local session = sessions[dialect]
     if not session then
@@ -3252,7 +3612,7 @@ local function broker_of(session, dialect, party)
     local broker = session.brokers[key]
     if not broker then
         broker = { subs = subscriptions.new(dialect), forwards = forwards.new() }
-        broker.last_served, broker.guess, broker.acked = false, false, false
+        broker.beside, broker.guess = false, false
         session.brokers[key] = broker
     end
     return broker
@@ -3351,53 +3711,49 @@ end
 
 -- -- messages by meaning ---------------------------------------------------------------------------------------------
 
-local function on_publish(session, dialect, broker, m, frame, from, asked, is_resend)
+local function on_publish(session, dialect, broker, m, frame, now, from, asked, is_resend)
     local topic, names, content = topic_of(session, dialect, m, from, true)
     if names then
         results.mark("topic_name", frame, names[#names])
     end
     local due = broker.subs.matched[topic] or subscriptions.due(broker.subs, topic, names)
     local keeps = m.retain and dialect.broker.retained ~= "none"
-    forwards.publish(broker.forwards, content, topic, frame, due, keeps, asked, is_resend)
+    forwards.publish(broker.forwards, content, topic, frame, now, due, keeps, asked, is_resend)
 end
 
-local function on_forward(session, dialect, broker, m, frame, to)
+local function on_forward(session, dialect, broker, m, frame, now, to)
     local topic, names, content = topic_of(session, dialect, m, to, false)
     if names then
         results.mark("topic_name", frame, names[#names])
     end
-    local served = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame)
-    if served and served.queue and broker.guess then
-        acks.correct(broker.guess, served)
-        broker.guess = false
+    local served, is_open = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame, now)
+    if served and not is_open then
+        served.forwarded = true
+        if broker.guess and served.queue then
+            acks.correct(broker.guess, served)
+        end
     end
-    broker.last_served = served or false
+    broker.guess, broker.beside = false, served and not is_open and served or false
 end
 
 local function on_ack(route, dialect, way, m, frame, now, from, to)
     local broker = way == TO and receiving_broker(route, to) or (route.sending or sending_broker(route, from))
-    local served = nil
-    if dialect.forwards_first then
-        served = broker.last_served
+    local anchor = nil
+    if way == FROM then
+        anchor = dialect.forwards_first and broker.beside or nil
+        broker.guess, broker.beside = false, false
     end
-    local answered = acks.answer(route.owed, m, frame, now, served)
+    local answered, is_open = acks.answer(route.owed, m, frame, now, tracking.ip_id(), dialect, anchor)
     if not answered then
         return
+    end
+    if way == FROM and is_open and dialect.acks_first then
+        broker.guess = answered
     end
     local asked = answered.m
     local name = m.number and dialect.topics.named_by and (asked.topic or asked.filter)
     if name and not asked.layout.has_number_topic then -- the number as a text is no name
         bind_name(route.session, dialect, way == TO and from or to, m.number, name, broker)
-    end
-    if answered.due and way == FROM then
-        if dialect.forwards_first then
-            answered.closed = true
-        elseif dialect.acks_first then
-            if broker.acked then
-                broker.acked.closed = true -- the broker has gone on to the next one
-            end
-            broker.acked, broker.guess = answered, answered
-        end
     end
 end
 
@@ -3425,12 +3781,14 @@ function tracking.message(dialect, m, frame, now, pair)
         or (route.sending or sending_broker(route, from))
     local asked, is_resend = nil, false
     if is_request and layout.broker_answers or not is_request and layout.client_answers then
-        asked, is_resend = acks.request(route.asked, m, frame, now, is_request)
+        local may_resend = dialect.has_resends and (is_request or dialect.has_sessions)
+        local ip_id = may_resend and 0 or tracking.ip_id()
+        asked, is_resend = acks.request(route.asked, m, frame, now, ip_id, dialect, may_resend)
     end
     if meaning == "publish" and is_request then
-        on_publish(session, dialect, broker, m, frame, from, asked, is_resend)
+        on_publish(session, dialect, broker, m, frame, now, from, asked, is_resend)
     elseif meaning == "publish" or meaning == "deliver" then
-        on_forward(session, dialect, broker, m, frame, to)
+        on_forward(session, dialect, broker, m, frame, now, to)
     elseif meaning == "subscribe" and m.filter and not is_resend then
         subscriptions.add(broker.subs, m.filter, subscriber(m, from), frame)
     elseif meaning == "unsubscribe" and m.filter then
@@ -3514,11 +3872,13 @@ define("error", ProtoField.string, "Error")
 define("error_offset", ProtoField.uint32, "Error offset", base.DEC)
 define("ack_in", ProtoField.framenum, "ACK in", base.NONE, frametype.RESPONSE)
 define("ack_to", ProtoField.framenum, "ACK to", base.NONE, frametype.REQUEST)
+define("ack_candidate", ProtoField.framenum, "Perhaps ACK to", base.NONE, frametype.REQUEST)
 define("ack_time", ProtoField.relative_time, "Time to ACK")
 define("ack_quality", ProtoField.string, "Quality of the match")
 define("resend_of", ProtoField.framenum, "Resend of", base.NONE, frametype.RETRANS_PREV)
 define("copy_of", ProtoField.framenum, "Copy of", base.NONE, frametype.NONE)
 define("forward_of", ProtoField.framenum, "Forward of", base.NONE, frametype.REQUEST)
+define("forward_candidate", ProtoField.framenum, "Perhaps forward of", base.NONE, frametype.REQUEST)
 define("forwarded_in", ProtoField.framenum, "Forwarded in", base.NONE, frametype.RESPONSE)
 define("fanout", ProtoField.uint32, "Fan-out", base.DEC, nil, nil, "How many forwards this publish has")
 define("subscribed_in", ProtoField.framenum, "Subscribed in", base.NONE, frametype.NONE)
@@ -3697,6 +4057,7 @@ define("unsolicited_ack", "No outstanding request was seen for this ACK", GROUP.
 define("unexpected_forward", "The receiver has no subscription that matches", GROUP.SEQUENCE, SEVERITY.WARN)
 define("unknown_subscriber", "No subscription of the receiver was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
 define("no_ack", "No ACK was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
+define("open_ack", "The ACK may answer this request or another", GROUP.SEQUENCE, SEVERITY.CHAT)
 ts.proto.experts = experts
 
 local UNEXPECTED = { filter = "unexpected_forward", subscriber = "unknown_subscriber" }
@@ -3732,6 +4093,8 @@ function ts.experts_of(m, frame, later)
     end
     if unanswered and is_ack then
         ids[#ids + 1] = "unsolicited_ack"
+    elseif (is_ack and results.candidates[frame]) or (unanswered and results.perhaps[frame]) then
+        ids[#ids + 1] = "open_ack"
     elseif unanswered and not results.wants_no_ack[frame] then
         ids[#ids + 1] = "no_ack"
     end
@@ -3746,6 +4109,7 @@ end)(shared)
 --     PUBLISH home/room/light "ON" retained → 2 subscribers
 local ts = ...
 local results, charsets = ts.results, ts.charsets
+local concat, min = table.concat, math.min
 local find, sub, gsub, format, byte = string.find, string.sub, string.gsub, string.format, string.byte
 
 local ARROW = " \226\134\146 "
@@ -3869,6 +4233,14 @@ local function about_past(m, frame)
     return past
 end
 
+local MOST_NAMED = 4
+
+-- "357 or 360"
+local function choice_of(frames)
+    local text = concat(frames, " or ", 1, min(#frames, MOST_NAMED))
+    return #frames > MOST_NAMED and text .. " or " .. #frames - MOST_NAMED .. " more" or text
+end
+
 -- The line for a message, and whether anything about it is out of the ordinary. `later` is true once the whole capture
 -- was seen.
 function ts.info(m, frame, later)
@@ -3881,17 +4253,21 @@ function ts.info(m, frame, later)
         local link = results.link[frame]
         if link == 0 then
             return line .. " [unsolicited]", true
-        elseif link then
+        elseif link and link > 0 then
             line = line .. " [ACK to " .. text_of(link) .. "]"
+        elseif link then
+            line = line .. " [ACK to " .. choice_of(results.candidates[frame]) .. "]"
         end
     elseif meaning == "publish" or meaning == "deliver" then
         local kin = results.kin[frame]
         if not kin then
             return line, is_odd
-        elseif kin > 0 then
+        elseif results.candidates[frame] then
+            return line .. " [forward of " .. choice_of(results.candidates[frame]) .. "]", true
+        elseif type(kin) == "number" then
             return forward_line(line, kin), is_odd
         end
-        return line .. about_forwards(frame, -kin, later), is_odd
+        return line .. about_forwards(frame, kin.total, later), is_odd
     end
     return line, is_odd
 end
@@ -4003,8 +4379,13 @@ end
 
 local function add_ack(tree, frame, is_ack)
     local link = results.link[frame]
+    for _, other in ipairs(is_ack and results.candidates[frame] or {}) do
+        add_frame(tree, fields.ack_candidate, other)
+    end
     if not link then
         return
+    elseif is_ack and link < 0 then
+        tree:add(fields.ack_quality, results.quality[frame]):set_generated()
     elseif is_ack then
         add_frame(tree, fields.ack_to, link)
         tree:add(fields.ack_quality, results.quality[frame] or "exact"):set_generated()
@@ -4019,6 +4400,9 @@ local function add_tracking(tree, frame, is_ack)
     add_frame(tree, fields.copy_of, results.copy_of[frame])
     add_frame(tree, fields.resend_of, results.resend_of[frame])
     add_ack(tree, frame, is_ack)
+    for _, other in ipairs(not is_ack and results.candidates[frame] or {}) do
+        add_frame(tree, fields.forward_candidate, other)
+    end
     add_frame(tree, fields.forward_of, results.forward_of(frame))
     add_frame(tree, fields.subscribed_in, results.subscribed_in[frame])
     if results.due(frame) then
@@ -4283,7 +4667,7 @@ end
 -- An ACK counts for the request that it answers; one more ACK to a resend does not make a second request acknowledged.
 local function take_ack(frame)
     local time, quality = results.after[frame], results.quality[frame] or "exact"
-    local row = time and tables.asked[results.link[frame]]
+    local row = time and tables.asked[math.abs(results.link[frame])]
     if not row or row.acked >= row.requests then
         return
     end
@@ -4720,6 +5104,14 @@ function places.copy_of(data, frame, now, pinfo, ends)
     end
     local id = last_of(ip_id()) or last_of(fragment_id()) or false
     return copies.copy_of(name_of(ends), data, frame, now, place_of(pinfo), id)
+end
+
+-- The IP id of the packet at hand, 0 where there is none.
+function ts.tracking.ip_id()
+    if has_places == nil then
+        look()
+    end
+    return has_fields and (last_of(ip_id()) or last_of(fragment_id())) or 0
 end
 end)(shared)
 

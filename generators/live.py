@@ -50,6 +50,7 @@ class Recorded:
     options: CaptureOptions = field(default_factory=lambda: CaptureOptions(point=Point.CLIENT, host="live"))
     frames: list[Transit] = field(default_factory=list)
     copies: dict[int, int] = field(default_factory=dict)
+    doubles: dict[int, int] = field(default_factory=dict)
     dropped: list[int] = field(default_factory=list)
     numbers: dict[int, int] = field(default_factory=dict)
     noise: int = 0

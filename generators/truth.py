@@ -30,6 +30,8 @@ class Numbered(Protocol):
     @property
     def copies(self) -> Mapping[int, int]: ...
     @property
+    def doubles(self) -> Mapping[int, int]: ...
+    @property
     def dropped(self) -> Sequence[int]: ...
     @property
     def noise(self) -> int: ...
@@ -70,6 +72,7 @@ class _Teller:
             "datagrams": sum(self.frame(one) is not None for one in sent),
             "noise": capture.noise,
             "copies": [[later, first] for later, first in sorted(capture.copies.items())],
+            "doubles": [list(pair) for pair in sorted(capture.doubles.items())],
             "lost_after_capture": [frame for frame in lost if frame is not None],
             "missed": len(set(capture.dropped)),
         }

@@ -143,12 +143,14 @@ class Capture:
     frames    in file order; a frame's number is its index + 1
     copies    frame of a later observation -> frame of the first one of the same pass: duplicates that a capture at
               point ``any`` makes. For fragmented datagrams, the frames that complete them
+    doubles   frame of a datagram that the network doubled -> frame of the first one
     dropped   the numbers of the transits of which the capture lost frames by ``drop``, ``skip_ns`` or ``stop_ns``
     """
 
     options: CaptureOptions
     frames: list[CapturedFrame]
     copies: dict[int, int] = field(default_factory=dict)
+    doubles: dict[int, int] = field(default_factory=dict)
     dropped: list[int] = field(default_factory=list)
     _completed: dict[int, int] = field(default_factory=dict, repr=False)
     _frames_of: dict[int, list[int]] = field(default_factory=dict, repr=False)
@@ -286,8 +288,9 @@ def _index(capture: Capture, packets: Mapping[int, IpPacket], group_size: int) -
             if len(there) < parts:
                 continue
             del waiting[transit]
-        if not cut:
-            capture._completed.setdefault(transit, number)
+        first = capture._completed.setdefault(transit, number) if not cut else number
         leader = leaders.setdefault((transit, frame.observation // group_size), number)
         if leader != number:
             capture.copies[number] = leader
+        elif first != number:
+            capture.doubles[number] = first

@@ -150,10 +150,12 @@ def _policy(spec: DialectSpec) -> dict[str, _Lua]:
             "retained": spec.broker.retained,
             "subscriber_port": spec.broker.subscriber_port,
             "forward_from": spec.broker.forward_from,
+            "sessions": None if spec.broker.sessions == "none" else spec.broker.sessions,
         },
         "client": {
             "acks": list(spec.client.acks),
             "may_change": [*resend.may_change, *resend.marks] if resend else [],
+            "resend_after": resend.after if resend else None,
         },
     }
 

@@ -8,14 +8,17 @@ ts.results = results
 
 local COLUMNS = {
     "dialect", -- place of the dialect that was chosen, where ports alone do not tell
-    "link", -- of a request its ACK's frame (0: none yet), of an ACK the request's frame
+    "link", -- of a request its ACK's frame (0: none yet), of an ACK the request's (0: none; below 0: left open, likely)
     "quality", -- of the match, on the ACK
-    "kin", -- of a forward its publish's frame, of a publish how many forwards are due, below zero
+    "kin", -- of a forward its publish's frame, of a publish the forwards that are due (see subscriptions.due)
     "after", -- of a publish or forward the next forward of the same publish, of an ACK the seconds after its request
     "subscribed_in",
     "marked", -- true where any of the columns below has a value: one look for the common case
     "resend_of",
     "resend_differs", -- true where a resend is not the same bytes
+    "candidates", -- of an ACK or forward that is left open: the frames of the requests whose it may be
+    "perhaps", -- of a request: the ACKs that may answer it
+    "twice", -- of an ACK that nobody waits for: the ACK a moment before it
     "copy_of",
     "unexpected", -- a forward that no subscription explains: "filter" or "subscriber"
     "topic_name", -- the name behind a topic number
@@ -45,16 +48,33 @@ function results.mark(column, frame, value)
     results[column][frame], results.marked[frame] = value, true
 end
 
+-- This ACK may answer that request.
+function results.add_perhaps(request, ack)
+    local known = results.perhaps[request] or {}
+    known[#known + 1] = ack
+    results.mark("perhaps", request, known)
+end
+
+function results.drop_perhaps(request, ack)
+    local known = results.perhaps[request]
+    for place = #known, 1, -1 do
+        if known[place] == ack then
+            table.remove(known, place)
+        end
+    end
+    results.perhaps[request] = known[1] and known or nil
+end
+
 -- The publish that a frame forwards.
 function results.forward_of(frame)
     local publish = kin[frame]
-    return publish and publish > 0 and publish or nil
+    return type(publish) == "number" and not results.candidates[frame] and publish or nil
 end
 
--- How many forwards a publish should have by the subscriptions seen.
+-- The forwards that a publish should have by the subscriptions seen.
 function results.due(frame)
     local due = kin[frame]
-    return due and due <= 0 and -due or nil
+    return type(due) == "table" and due or nil
 end
 
 -- How many forwards a publish has.

@@ -93,11 +93,19 @@ local function vote(known, party)
     end
 end
 
+-- Does the broker pass a publish on under the same name?
+local function is_passed_on(dialect, layout)
+    local how = dialect.broker.forward[layout.message]
+    return layout.meaning == "publish" and (not how or how.same_bytes or how.becomes == layout.message)
+end
+
 -- What a message itself says about its direction.
-local function told(layout)
+local function told(dialect, layout)
     local sender = layout.sender
-    if sender then
-        return sender == "broker" and FROM or TO
+    if sender == "broker" then
+        return FROM
+    elseif sender and not is_passed_on(dialect, layout) then
+        return TO
     elseif layout.meaning == "subscribe" or layout.meaning == "unsubscribe" then
         return TO
     elseif layout.meaning == "deliver" then
@@ -109,7 +117,7 @@ end
 for _, dialect in ipairs(ts.dialects) do
     for _, form in ipairs(dialect.forms) do
         for _, layout in ipairs(form.layouts) do
-            layout.way = told(layout)
+            layout.way = told(dialect, layout)
         end
     end
 end

@@ -1,7 +1,7 @@
--- The requests of one party to another that wait for an ACK, from the oldest to the newest.
+-- The requests of one party to another: those that wait for an ACK, from the oldest to the newest, and the last answered.
 --
--- queue[first] to queue[last] hold them, and between them some that are done; no more of these than of the others, so
--- that looking through a queue takes as long as it is full, whatever it has seen.
+-- queue[first] to queue[last] hold the waiting ones, and between them some that are done; no more of these than of the
+-- others, so that looking through a queue takes as long as it is full, whatever it has seen.
 local ts = ...
 
 local queues = {}
@@ -9,10 +9,22 @@ ts.queues = queues
 
 local MOST = 512 -- waiting; then the oldest is given up
 local FEW = 16 -- these are looked through, of more it is known by a table where each one is
+local PAST = 4 -- answered lately
 local SLACK = 4
+queues.PAST = PAST
 
 function queues.new()
-    return { first = 1, last = 0, size = 0, same = false, answered = false }
+    return {
+        first = 1,
+        last = 0,
+        size = 0,
+        same = false,
+        latest = false, -- the request sent last
+        usual = false, -- seconds from a request to its ACK
+        least = false, -- and the shortest of these times
+        past = false, -- those answered lately, as a ring
+        answers = 0,
+    }
 end
 
 local function key_of(m)
@@ -21,17 +33,34 @@ end
 
 local function is_same(request, m)
     local other = request.m
-    return not request.done and other.identity == m.identity and other.layout.message == m.layout.message
+    return other.identity == m.identity and other.layout.message == m.layout.message
 end
 
--- The waiting request of which this message is a resend, or nil.
-function queues.find(queue, m)
+local function find_waiting(queue, m)
     if queue.same then
         return queue.same[key_of(m)]
     end
     for place = queue.last, queue.first, -1 do
-        if is_same(queue[place], m) then
-            return queue[place]
+        local request = queue[place]
+        if not request.done and is_same(request, m) then
+            return request
+        end
+    end
+    return nil
+end
+
+-- The last request that was the same as this message, or nil: one that waits, or was answered lately.
+function queues.find(queue, m)
+    local found = queue.size > 0 and find_waiting(queue, m)
+    if found then
+        return found
+    end
+    for age = 0, PAST - 1 do
+        local request = queues.answered(queue, age)
+        if not request then
+            return nil
+        elseif is_same(request, m) then
+            return request
         end
     end
     return nil
@@ -51,6 +80,7 @@ end
 function queues.add(queue, request)
     local last, size = queue.last + 1, queue.size + 1
     queue[last], queue.last, queue.size = request, last, size
+    queue.latest = request
     if queue.same then
         queue.same[key_of(request.m)] = request
     elseif size > FEW then
@@ -111,4 +141,26 @@ function queues.restore(queue, request)
     if queue.same then
         queue.same[key_of(request.m)] = request
     end
+end
+
+-- It was answered, and waits no more.
+function queues.answer(queue, request)
+    local past, answers = queue.past, queue.answers + 1
+    if not past then
+        past = {}
+        queue.past = past
+    end
+    past[answers % PAST + 1], queue.answers = request, answers
+    queues.drop(queue, request)
+end
+
+-- The last answer was to this one.
+function queues.correct_answer(queue, request)
+    queue.past[queue.answers % PAST + 1] = request
+end
+
+-- The requests answered lately, from the newest to the oldest: `age` counts from 0; nil when there are no more.
+function queues.answered(queue, age)
+    local answers = queue.answers - age
+    return answers > 0 and age < PAST and queue.past[answers % PAST + 1] or nil
 end

@@ -10,6 +10,7 @@ ts.forwards = forwards
 
 local MOST_KEPT = 512 -- publishes in each of two generations
 local MOST_ALIKE = 64 -- open ones of the same content
+local MOMENT, HORIZON = 0.050, 30 -- seconds: brokers answer at once; a forward later than that is none of the publish's
 
 function forwards.new()
     return { recent = {}, older = {}, count = 0, retained = {}, spare = false }
@@ -18,32 +19,33 @@ end
 -- A publish reaches the broker. `request` is its record among the requests, if it is to be acknowledged; the same
 -- record then serves as that of the publish. Publishes of the same content are linked from the newest to the older
 -- ones; whole generations are forgotten, never single ones.
-function forwards.publish(state, content, topic, frame, due, retain, request, is_resend)
-    local total = due.total
-    local before = state.recent[content] or state.older[content]
-    local publish = request
+function forwards.publish(state, content, topic, frame, now, due, retain, request, is_resend)
+    local publish, total = request, due.total
     if is_resend then -- it may be served again: what the first send still owed is owed by this one
-        request.closed = true
-        publish = { frame = frame, queue = request.queue, resend_of = request }
+        request.left = 0
+        publish = { frame = frame, time = now, last = frame, got = false, queue = request.queue, resend_of = request }
     elseif not publish then
-        publish = { frame = frame }
+        publish = { frame = frame, time = now, last = frame, got = false }
     end
-    publish.content, publish.due, publish.left, publish.closed = content, due, total, total == 0
-    publish.last, publish.got = frame, false
-    if before and not before.closed then
+    publish.due, publish.left = due, total
+    local before = state.recent[content] or state.older[content]
+    while before and before.left <= 0 do
+        before = before.before
+    end
+    if before then
         local alike = (before.alike or 0) + 1
         if alike <= MOST_ALIKE then
             publish.before, publish.alike = before, alike
         end
     end
-    results.kin[frame] = -total
+    results.kin[frame] = due
     if state.count >= MOST_KEPT then
         state.recent, state.older, state.count = {}, state.recent, 0
     end
     state.recent[content] = publish
     state.count = state.count + 1
     if retain then
-        state.retained[topic] = publish
+        state.retained[topic] = { publish = publish, content = content }
     end
     return publish
 end
@@ -65,7 +67,7 @@ local function give(state, publish, endpoint, frame)
     local left = publish.left - 1
     publish.left = left
     if left == 0 then
-        publish.closed, publish.got = true, false
+        publish.got = false
         for known in pairs(got) do
             got[known] = 0
         end
@@ -84,37 +86,49 @@ local function owes(publish, endpoint)
     return frames and (publish.got and publish.got[endpoint] or 0) < #frames
 end
 
--- The oldest open publish of this content that owes the receiver a copy.
-local function oldest_owing(newest, endpoint)
-    local found, publish = nil, newest
+-- The publish of this content that owes the receiver a copy: of several that are but a moment old the first, since
+-- brokers work in order, else the latest, since they answer at once. And another one that may be it as well.
+local function owing(newest, endpoint, now)
+    local found, other, publish = nil, nil, newest
     while publish do
-        if not publish.closed and owes(publish, endpoint) then
-            found = publish
+        local age = now - publish.time
+        if age > HORIZON then
+            break
+        elseif publish.left > 0 and owes(publish, endpoint) then
+            if not found or age <= MOMENT then
+                found, other = publish, found
+            end
+            if age > MOMENT then
+                break
+            end
         end
         publish = publish.before
     end
-    return found
+    return found, other
 end
 
 local function retained_for(state, subs, content, topic, endpoint)
-    local publish, latest = state.retained[topic], subs.latest[endpoint]
-    if publish and latest and publish.content == content and latest.frame > publish.frame and latest.matches(topic) then
-        return publish, latest
+    local kept, latest = state.retained[topic], subs.latest[endpoint]
+    if kept and latest and kept.content == content and latest.frame > kept.publish.frame and latest.matches(topic) then
+        return kept.publish, latest
     end
     return nil
 end
 
--- A forward goes to `endpoint`. Gives its publish (of a resend the first send), or nil where none explains it.
-function forwards.forward(state, subs, content, topic, endpoint, frame)
+-- A forward goes to `endpoint`. Gives its publish (of a resend the first send), or nil where none explains it, and whether
+-- it may be another's.
+function forwards.forward(state, subs, content, topic, endpoint, frame, now)
     local newest = state.recent[content] or state.older[content]
-    local oldest = oldest_owing(newest, endpoint)
-    if oldest then
-        return give(state, oldest, endpoint, frame)
-    end
-    local publish, latest = retained_for(state, subs, content, topic, endpoint)
+    local publish, other = owing(newest, endpoint, now)
     if publish then
-        add_forward(publish, frame)
-        results.subscribed_in[frame] = latest.frame
+        if other then
+            results.mark("candidates", frame, { publish.frame, other.frame })
+        end
+        return give(state, publish, endpoint, frame), other ~= nil
+    end
+    local kept, latest = retained_for(state, subs, content, topic, endpoint)
+    if kept then
+        results.kin[frame], results.subscribed_in[frame] = kept.frame, latest.frame
         return nil -- it belongs to the SUBSCRIBE, and anchors no publish
     end
     publish = newest

@@ -9,6 +9,7 @@ local tracking = {}
 ts.tracking = tracking
 
 local MOST_NAMES = 16 -- of one topic number
+local DEFAULT_RESEND = 1 -- seconds; where the dialect does not say what counts as late
 
 local function place_of(list, wanted)
     for place, duty in ipairs(list or {}) do
@@ -24,6 +25,9 @@ for _, dialect in ipairs(ts.dialects) do
     local ack, forward = place_of(order, "ack"), place_of(order, "forward")
     dialect.forwards_first = ack ~= nil and forward ~= nil and forward < ack
     dialect.acks_first = ack ~= nil and forward ~= nil and ack < forward
+    dialect.has_resends = dialect.client.resend_after ~= nil
+    dialect.resend_after = dialect.client.resend_after or DEFAULT_RESEND
+    dialect.has_sessions = dialect.broker.sessions ~= nil
     dialect.names_by_client = false
     for _, how in pairs(dialect.broker.forward) do
         for _, field in ipairs(how.fresh or {}) do
@@ -54,6 +58,11 @@ end
 
 tracking.reset()
 
+-- The IP id of the packet at hand, 0 where it is not known; Wireshark's side gives a better one.
+function tracking.ip_id()
+    return 0
+end
+
 local function session_of(dialect)
     local session = sessions[dialect]
     if not session then
@@ -68,7 +77,7 @@ local function broker_of(session, dialect, party)
     local broker = session.brokers[key]
     if not broker then
         broker = { subs = subscriptions.new(dialect), forwards = forwards.new() }
-        broker.last_served, broker.guess, broker.acked = false, false, false
+        broker.beside, broker.guess = false, false
         session.brokers[key] = broker
     end
     return broker
@@ -167,53 +176,49 @@ end
 
 -- -- messages by meaning ---------------------------------------------------------------------------------------------
 
-local function on_publish(session, dialect, broker, m, frame, from, asked, is_resend)
+local function on_publish(session, dialect, broker, m, frame, now, from, asked, is_resend)
     local topic, names, content = topic_of(session, dialect, m, from, true)
     if names then
         results.mark("topic_name", frame, names[#names])
     end
     local due = broker.subs.matched[topic] or subscriptions.due(broker.subs, topic, names)
     local keeps = m.retain and dialect.broker.retained ~= "none"
-    forwards.publish(broker.forwards, content, topic, frame, due, keeps, asked, is_resend)
+    forwards.publish(broker.forwards, content, topic, frame, now, due, keeps, asked, is_resend)
 end
 
-local function on_forward(session, dialect, broker, m, frame, to)
+local function on_forward(session, dialect, broker, m, frame, now, to)
     local topic, names, content = topic_of(session, dialect, m, to, false)
     if names then
         results.mark("topic_name", frame, names[#names])
     end
-    local served = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame)
-    if served and served.queue and broker.guess then
-        acks.correct(broker.guess, served)
-        broker.guess = false
+    local served, is_open = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame, now)
+    if served and not is_open then
+        served.forwarded = true
+        if broker.guess and served.queue then
+            acks.correct(broker.guess, served)
+        end
     end
-    broker.last_served = served or false
+    broker.guess, broker.beside = false, served and not is_open and served or false
 end
 
 local function on_ack(route, dialect, way, m, frame, now, from, to)
     local broker = way == TO and receiving_broker(route, to) or (route.sending or sending_broker(route, from))
-    local served = nil
-    if dialect.forwards_first then
-        served = broker.last_served
+    local anchor = nil
+    if way == FROM then
+        anchor = dialect.forwards_first and broker.beside or nil
+        broker.guess, broker.beside = false, false
     end
-    local answered = acks.answer(route.owed, m, frame, now, served)
+    local answered, is_open = acks.answer(route.owed, m, frame, now, tracking.ip_id(), dialect, anchor)
     if not answered then
         return
+    end
+    if way == FROM and is_open and dialect.acks_first then
+        broker.guess = answered
     end
     local asked = answered.m
     local name = m.number and dialect.topics.named_by and (asked.topic or asked.filter)
     if name and not asked.layout.has_number_topic then -- the number as a text is no name
         bind_name(route.session, dialect, way == TO and from or to, m.number, name, broker)
-    end
-    if answered.due and way == FROM then
-        if dialect.forwards_first then
-            answered.closed = true
-        elseif dialect.acks_first then
-            if broker.acked then
-                broker.acked.closed = true -- the broker has gone on to the next one
-            end
-            broker.acked, broker.guess = answered, answered
-        end
     end
 end
 
@@ -241,12 +246,14 @@ function tracking.message(dialect, m, frame, now, pair)
         or (route.sending or sending_broker(route, from))
     local asked, is_resend = nil, false
     if is_request and layout.broker_answers or not is_request and layout.client_answers then
-        asked, is_resend = acks.request(route.asked, m, frame, now, is_request)
+        local may_resend = dialect.has_resends and (is_request or dialect.has_sessions)
+        local ip_id = may_resend and 0 or tracking.ip_id()
+        asked, is_resend = acks.request(route.asked, m, frame, now, ip_id, dialect, may_resend)
     end
     if meaning == "publish" and is_request then
-        on_publish(session, dialect, broker, m, frame, from, asked, is_resend)
+        on_publish(session, dialect, broker, m, frame, now, from, asked, is_resend)
     elseif meaning == "publish" or meaning == "deliver" then
-        on_forward(session, dialect, broker, m, frame, to)
+        on_forward(session, dialect, broker, m, frame, now, to)
     elseif meaning == "subscribe" and m.filter and not is_resend then
         subscriptions.add(broker.subs, m.filter, subscriber(m, from), frame)
     elseif meaning == "unsubscribe" and m.filter then

@@ -36,6 +36,7 @@ define("unsolicited_ack", "No outstanding request was seen for this ACK", GROUP.
 define("unexpected_forward", "The receiver has no subscription that matches", GROUP.SEQUENCE, SEVERITY.WARN)
 define("unknown_subscriber", "No subscription of the receiver was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
 define("no_ack", "No ACK was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
+define("open_ack", "The ACK may answer this request or another", GROUP.SEQUENCE, SEVERITY.CHAT)
 ts.proto.experts = experts
 
 local UNEXPECTED = { filter = "unexpected_forward", subscriber = "unknown_subscriber" }
@@ -71,6 +72,8 @@ function ts.experts_of(m, frame, later)
     end
     if unanswered and is_ack then
         ids[#ids + 1] = "unsolicited_ack"
+    elseif (is_ack and results.candidates[frame]) or (unanswered and results.perhaps[frame]) then
+        ids[#ids + 1] = "open_ack"
     elseif unanswered and not results.wants_no_ack[frame] then
         ids[#ids + 1] = "no_ack"
     end

@@ -3,6 +3,7 @@
 --     PUBLISH home/room/light "ON" retained → 2 subscribers
 local ts = ...
 local results, charsets = ts.results, ts.charsets
+local concat, min = table.concat, math.min
 local find, sub, gsub, format, byte = string.find, string.sub, string.gsub, string.format, string.byte
 
 local ARROW = " \226\134\146 "
@@ -126,6 +127,14 @@ local function about_past(m, frame)
     return past
 end
 
+local MOST_NAMED = 4
+
+-- "357 or 360"
+local function choice_of(frames)
+    local text = concat(frames, " or ", 1, min(#frames, MOST_NAMED))
+    return #frames > MOST_NAMED and text .. " or " .. #frames - MOST_NAMED .. " more" or text
+end
+
 -- The line for a message, and whether anything about it is out of the ordinary. `later` is true once the whole capture
 -- was seen.
 function ts.info(m, frame, later)
@@ -138,17 +147,21 @@ function ts.info(m, frame, later)
         local link = results.link[frame]
         if link == 0 then
             return line .. " [unsolicited]", true
-        elseif link then
+        elseif link and link > 0 then
             line = line .. " [ACK to " .. text_of(link) .. "]"
+        elseif link then
+            line = line .. " [ACK to " .. choice_of(results.candidates[frame]) .. "]"
         end
     elseif meaning == "publish" or meaning == "deliver" then
         local kin = results.kin[frame]
         if not kin then
             return line, is_odd
-        elseif kin > 0 then
+        elseif results.candidates[frame] then
+            return line .. " [forward of " .. choice_of(results.candidates[frame]) .. "]", true
+        elseif type(kin) == "number" then
             return forward_line(line, kin), is_odd
         end
-        return line .. about_forwards(frame, -kin, later), is_odd
+        return line .. about_forwards(frame, kin.total, later), is_odd
     end
     return line, is_odd
 end

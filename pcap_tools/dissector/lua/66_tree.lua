@@ -102,8 +102,13 @@ end
 
 local function add_ack(tree, frame, is_ack)
     local link = results.link[frame]
+    for _, other in ipairs(is_ack and results.candidates[frame] or {}) do
+        add_frame(tree, fields.ack_candidate, other)
+    end
     if not link then
         return
+    elseif is_ack and link < 0 then
+        tree:add(fields.ack_quality, results.quality[frame]):set_generated()
     elseif is_ack then
         add_frame(tree, fields.ack_to, link)
         tree:add(fields.ack_quality, results.quality[frame] or "exact"):set_generated()
@@ -118,6 +123,9 @@ local function add_tracking(tree, frame, is_ack)
     add_frame(tree, fields.copy_of, results.copy_of[frame])
     add_frame(tree, fields.resend_of, results.resend_of[frame])
     add_ack(tree, frame, is_ack)
+    for _, other in ipairs(not is_ack and results.candidates[frame] or {}) do
+        add_frame(tree, fields.forward_candidate, other)
+    end
     add_frame(tree, fields.forward_of, results.forward_of(frame))
     add_frame(tree, fields.subscribed_in, results.subscribed_in[frame])
     if results.due(frame) then

@@ -57,7 +57,7 @@ end
 -- An ACK counts for the request that it answers; one more ACK to a resend does not make a second request acknowledged.
 local function take_ack(frame)
     local time, quality = results.after[frame], results.quality[frame] or "exact"
-    local row = time and tables.asked[results.link[frame]]
+    local row = time and tables.asked[math.abs(results.link[frame])]
     if not row or row.acked >= row.requests then
         return
     end

@@ -70,3 +70,11 @@ function places.copy_of(data, frame, now, pinfo, ends)
     local id = last_of(ip_id()) or last_of(fragment_id()) or false
     return copies.copy_of(name_of(ends), data, frame, now, place_of(pinfo), id)
 end
+
+-- The IP id of the packet at hand, 0 where there is none.
+function ts.tracking.ip_id()
+    if has_places == nil then
+        look()
+    end
+    return has_fields and (last_of(ip_id()) or last_of(fragment_id())) or 0
+end

@@ -65,6 +65,8 @@ def repeats(
         return i64(DOUBLE)
     if not rows[OWED, row] or gap > OVER * resend_ns:  # nobody waits for an ACK any more, so nobody sends it again
         return i64(-1)
+    if not has_resends and not 8 * resend_ns < 10 * gap < 13 * resend_ns:
+        return i64(-1)  # only just when the ACK was late it may be sent again all the same
     if acked < 0:
         return i64(EARLY) if 2 * gap < resend_ns else i64(RESEND)
     if keyed and rows[KEY, row] != NOTHING:
