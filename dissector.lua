@@ -2170,8 +2170,8 @@ end
 
 results.reset()
 
--- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is filled,
--- and as few of them as will do: their length is what a garbage collection takes.
+-- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is
+-- filled, and as few of them as will do: their length is what a garbage collection takes.
 function results.open(frame)
     link[frame], kin[frame], after[frame], subscribed_in[frame] = false, false, false, false
 end
@@ -2470,10 +2470,11 @@ end)(shared)
 
 -- ==================== 45_queues.lua ================================================================================
 ;(function(...)
--- The requests of one party to another: those that wait for an ACK, from the oldest to the newest, and the last answered.
+-- The requests of one party to another: those that wait for an ACK, from the oldest to the newest, and the last
+-- answered.
 --
--- queue[first] to queue[last] hold the waiting ones, and between them some that are done; no more of these than of the
--- others, so that looking through a queue takes as long as it is full, whatever it has seen.
+-- queue[first] to queue[last] hold the waiting ones, and between them some that are done; no more of these than of
+-- the others, so that looking through a queue takes as long as it is full, whatever it has seen.
 local ts = ...
 
 local queues = {}
@@ -2687,31 +2688,15 @@ function subscriptions.remove(subs, filter, endpoint)
     end
 end
 
-local function matches_any(entry, names)
-    for _, name in ipairs(names) do
-        if entry.matches(name) then
-            return true
-        end
-    end
-    return false
-end
-
 -- Who gets a message on this topic: { total, frames = { endpoint -> the SUBSCRIBE frame of each copy } }.
--- `names` are the topic's names where it is a number that was given more than one.
-function subscriptions.due(subs, topic, names)
+function subscriptions.due(subs, topic)
     local due = subs.matched[topic]
     if due then
         return due
     end
     due = { total = 0, frames = {} }
     for _, entry in pairs(subs.filters) do
-        local hit
-        if names then
-            hit = matches_any(entry, names)
-        else
-            hit = entry.matches(topic)
-        end
-        if hit then
+        if entry.matches(topic) then
             for endpoint, frames in pairs(entry.subscribers) do
                 local mine = due.frames[endpoint] or {}
                 due.frames[endpoint] = mine
@@ -2855,9 +2840,9 @@ end)(shared)
 ;(function(...)
 -- Which ACK answers which request: the pairing of docs/checking.md, told as the packets come.
 --
--- Each party has a queue of requests to each other one. An ACK with an id, an echo or a nested copy finds its request by
--- that. One without answers the oldest request that its anchors allow: a broker sends the forwards and the ACK of one
--- request in the dialect's fixed order, so the forward beside an ACK says whose it is.
+-- Each party has a queue of requests to each other one. An ACK with an id, an echo or a nested copy finds its request
+-- by that. One without answers the oldest request that its anchors allow: a broker sends the forwards and the ACK of
+-- one request in the dialect's fixed order, so the forward beside an ACK says whose it is.
 --
 -- Quality of a match: exact (one outstanding, sent once), anchored (several, the forwards decide), resent (sent more
 -- than once: which send was answered is unknown), queued (several, and nothing decides: the ACK names each of them),
@@ -2880,7 +2865,8 @@ local TWICE = 0.020 -- an ACK that comes once more comes soon
 local OVER = 6 -- nothing is sent again, or answered, any more
 local PATIENCE = 1.5 -- a request whose last send is older waits for no ACK
 
--- -- requests --------------------------------------------------------------------------------------------------------
+-- -- requests
+-- --------------------------------------------------------------------------------------------------------
 
 -- Is this message, the same as a request, another send of it, or one that the network made two of?
 local function repeats(queue, request, m, now, ip_id, resend, may_resend)
@@ -2921,8 +2907,8 @@ local function altered(queue, m, now, resend)
     return nil
 end
 
--- A request is sent: its record, and whether this is one more send of it. The record also serves as that of a publish.
--- `ip_id` counts where nobody sends anything again: what the network made two of is known by it.
+-- A request is sent: its record, and whether this is one more send of it. The record also serves as that of a
+-- publish. `ip_id` counts where nobody sends anything again: what the network made two of is known by it.
 function acks.request(queue, m, frame, now, ip_id, dialect, may_resend)
     local before = queues.find(queue, m)
     if before and not repeats(queue, before, m, now, ip_id, dialect.resend_after, may_resend) then
@@ -2973,7 +2959,8 @@ function acks.request(queue, m, frame, now, ip_id, dialect, may_resend)
     return request, false
 end
 
--- -- ACKs ------------------------------------------------------------------------------------------------------------
+-- -- ACKs
+-- ------------------------------------------------------------------------------------------------------------
 
 -- Does this ACK, by what it carries, fit this request?
 local function fits(ack, request)
@@ -3004,8 +2991,8 @@ local function settle(request, frame, now, quality)
     end
 end
 
--- Requests that share ACKs of which nothing tells whose they are: `acks` of them for `members` requests. Once there are
--- as many, no further ACK can be for one of them.
+-- Requests that share ACKs of which nothing tells whose they are: `acks` of them for `members` requests. Once there
+-- are as many, no further ACK can be for one of them.
 local function tie_together(open)
     local tie = { acks = 1, members = 0 }
     for _, request in ipairs(open) do
@@ -3102,8 +3089,8 @@ end
 
 local open = {} -- what the search below finds: requests that may be answered
 
--- Requests whose ACK was left open a moment ago, or that wait about as long as the likely one: this ACK may be theirs,
--- and that one have been another's. So are those that were sent more often than answered.
+-- Requests whose ACK was left open a moment ago, or that wait about as long as the likely one: this ACK may be
+-- theirs, and that one have been another's. So are those that were sent more often than answered.
 local function add_doubtful(queue, ack, now, chosen, count, alone)
     local limit = max(FRESH, COMPARABLE * (now - chosen.last_time))
     for age = 0, queues.PAST - 1 do
@@ -3118,8 +3105,8 @@ local function add_doubtful(queue, ack, now, chosen, count, alone)
     return count, alone
 end
 
--- Nothing is answered in half the time that an answer ever took: those that were only just sent are taken out, if others
--- are left.
+-- Nothing is answered in half the time that an answer ever took: those that were only just sent are taken out, if
+-- others are left.
 local function drop_the_newest(count, now, least)
     local kept = 0
     for place = 1, count do
@@ -3132,11 +3119,13 @@ local function drop_the_newest(count, now, least)
     return kept > 0 and kept or count
 end
 
--- The request that this ACK answers most likely, its rank, and how many there are, and of them without forwards. Best is
--- the one that the anchor names; then one without forwards, beside which its ACK would stand; of equals the one that has
--- waited as long as is usual, or where nothing is known, the oldest of the fresh.
+-- The request that this ACK answers most likely, its rank, and how many there are, and of them without forwards. What
+-- is named alike was sent alike, and is answered in order. Else best is the one that the anchor names; then one
+-- without forwards, beside which its ACK would stand; of equals the one that has waited as long as is usual, or where
+-- nothing is known, the oldest of the fresh.
 local function search(queue, ack, now, anchor, dialect)
     local resend, usual = dialect.resend_after, queue.usual
+    local is_named = ack.layout.acks_by ~= "order"
     local chosen, rank, oddity, count, alone = nil, 0, 0, 0, 0
     for place = queue.first, queue.last do
         local request = queue[place]
@@ -3146,7 +3135,7 @@ local function search(queue, ack, now, anchor, dialect)
             open[count] = request
             local worth = request == anchor and 3 or request.forwarded and 1 or 2
             alone = request.forwarded and alone or alone + 1
-            local unusual = usual and abs(age - usual) or (age > FRESH and 1 or 0)
+            local unusual = is_named and 0 or usual and abs(age - usual) or (age > FRESH and 1 or 0)
             if worth > rank or (worth == rank and unusual < oddity) then
                 chosen, rank, oddity = request, worth, unusual
             end
@@ -3168,7 +3157,7 @@ local function is_in_order(chosen, now, count)
     return true
 end
 
-local function quality_of(chosen, rank, count, alone, now, dialect)
+local function quality_of(chosen, count, rank, alone, now, dialect)
     if count == 1 then
         return chosen.sends and "resent" or "exact"
     elseif rank == 3 or (dialect.forwards_first and alone == 1 and rank == 2) then
@@ -3177,8 +3166,8 @@ local function quality_of(chosen, rank, count, alone, now, dialect)
     return "queued"
 end
 
--- An ACK comes: the request that it answers, or nil, and whether that is left open. `anchor` is the request to which the
--- forward beside it belongs, where the dialect's brokers send the forwards first.
+-- An ACK comes: the request that it answers, or nil, and whether that is left open. `anchor` is the request to which
+-- the forward beside it belongs, where the dialect's brokers send the forwards first.
 function acks.answer(queue, ack, frame, now, ip_id, dialect, anchor)
     local is_named = ack.layout.acks_by ~= "order"
     local before = not is_named and queue.answers > 0 and doubled(queue, ack, now, ip_id)
@@ -3210,7 +3199,7 @@ function acks.answer(queue, ack, frame, now, ip_id, dialect, anchor)
     for place = count + 1, #open do
         open[place] = nil
     end
-    local quality = quality_of(chosen, rank, count, alone, now, dialect)
+    local quality = quality_of(chosen, is_named and 1 or count, rank, alone, now, dialect)
     if quality == "queued" then
         leave_open(chosen, open, frame, now)
     else
@@ -3250,7 +3239,8 @@ local function is_candidate(request, frame)
     return false
 end
 
--- Where the ACK goes first: the forward right after it belongs to `served`, so an ACK that was left open was for that.
+-- Where the ACK goes first: the forward right after it belongs to `served`, so an ACK that was left open was for
+-- that.
 function acks.correct(guess, served)
     local frame, now, queue = guess.answered, guess.ack_at, guess.queue
     if not frame or queue ~= served.queue or not is_candidate(served, frame) then
@@ -3384,8 +3374,8 @@ end)(shared)
 ;(function(...)
 -- Which forward belongs to which publish, and to which subscription.
 --
--- A publish is remembered by its content (topic and payload). A forward belongs to the oldest open publish of the same
--- content that still owes its receiver a copy; else it is a retained message; else nobody subscribed to it.
+-- A publish is remembered by its content (topic and payload). A forward belongs to the oldest open publish of the
+-- same content that still owes its receiver a copy; else it is a retained message; else nobody subscribed to it.
 local ts = ...
 local results, subscriptions = ts.results, ts.subscriptions
 
@@ -3499,8 +3489,8 @@ local function retained_for(state, subs, content, topic, endpoint)
     return nil
 end
 
--- A forward goes to `endpoint`. Gives its publish (of a resend the first send), or nil where none explains it, and whether
--- it may be another's.
+-- A forward goes to `endpoint`. Gives its publish (of a resend the first send), or nil where none explains it, and
+-- whether it may be another's.
 function forwards.forward(state, subs, content, topic, endpoint, frame, now)
     local newest = state.recent[content] or state.older[content]
     local publish, other = owing(newest, endpoint, now)
@@ -3543,7 +3533,6 @@ local TO, FROM, direction, open = parties.TO, parties.FROM, parties.direction, r
 local tracking = {}
 ts.tracking = tracking
 
-local MOST_NAMES = 16 -- of one topic number
 local DEFAULT_RESEND = 1 -- seconds; where the dialect does not say what counts as late
 
 local function place_of(list, wanted)
@@ -3659,45 +3648,39 @@ local function sending_broker(route, party)
     return route.sending
 end
 
--- -- topic numbers and their names -----------------------------------------------------------------------------------
+-- -- topic numbers and their names
+-- -----------------------------------------------------------------------------------
 
-local function names_of(session, dialect, client)
-    local scope = dialect.names_by_client and client or ""
-    local names = session.names[scope]
+-- A number means what its client was told, or said itself when it created the topic.
+local function names_of(session, client)
+    local names = session.names[client]
     if not names then
         names = {}
-        session.names[scope] = names
+        session.names[client] = names
     end
     return names
 end
 
-local function bind_name(session, dialect, client, number, name, broker)
-    local names = names_of(session, dialect, client)
-    local list = names[number] or {}
-    names[number] = list
-    for _, known in ipairs(list) do
-        if known == name then
-            return
-        end
-    end
-    if #list < MOST_NAMES then
-        list[#list + 1] = name
-        broker.subs.matched = {}
+local function bind_name(session, dialect, client, number, name)
+    local names = names_of(session, client)
+    if dialect.has_sessions or not names[number] then -- elsewhere a number keeps its first name
+        names[number] = name
     end
 end
 
--- Under which topic the broker files a message, all names of it, and the content by which its forwards are known.
+-- Under which topic the broker files a message, its name if the topic is a number, and the content by which its
+-- forwards are known.
 local function topic_of(session, dialect, m, client, is_publish)
     local layout = m.layout
     if layout.has_plain_topic and m.topic then -- it may be absent, where it is optional
         return m.topic, nil, m.content
     elseif layout.has_number_topic then
-        local names = names_of(session, dialect, client)[m.number]
-        if names and dialect.names_by_client then
-            local topic = names[#names]
-            return topic, names, requests.short(topic .. "\0" .. (m.payload or ""))
+        local name = names_of(session, client)[m.number]
+        local content = m.content
+        if name and dialect.names_by_client then
+            content = requests.short(name .. "\0" .. (m.payload or ""))
         end
-        return m.topic or "", names, m.content
+        return name or m.topic or "", name, content
     elseif dialect.topics.kind == "source-address" then
         return client.address, nil, requests.short(m.payload or "")
     end
@@ -3709,24 +3692,30 @@ local function topic_of(session, dialect, m, client, is_publish)
     return m.topic or "", nil, m.content or ""
 end
 
--- -- messages by meaning ---------------------------------------------------------------------------------------------
+-- -- messages by meaning
+-- ---------------------------------------------------------------------------------------------
 
 local function on_publish(session, dialect, broker, m, frame, now, from, asked, is_resend)
-    local topic, names, content = topic_of(session, dialect, m, from, true)
-    if names then
-        results.mark("topic_name", frame, names[#names])
+    local topic, name, content = topic_of(session, dialect, m, from, true)
+    if name then
+        results.mark("topic_name", frame, name)
     end
-    local due = broker.subs.matched[topic] or subscriptions.due(broker.subs, topic, names)
+    local due = broker.subs.matched[topic] or subscriptions.due(broker.subs, topic)
     local keeps = m.retain and dialect.broker.retained ~= "none"
     forwards.publish(broker.forwards, content, topic, frame, now, due, keeps, asked, is_resend)
 end
 
 local function on_forward(session, dialect, broker, m, frame, now, to)
-    local topic, names, content = topic_of(session, dialect, m, to, false)
-    if names then
-        results.mark("topic_name", frame, names[#names])
-    end
+    local topic, name, content = topic_of(session, dialect, m, to, false)
     local served, is_open = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame, now)
+    if m.layout.has_number_topic then
+        if not dialect.names_by_client then -- the number is the publisher's
+            name = results.topic_name[results.forward_of(frame) or 0]
+        end
+        if name then
+            results.mark("topic_name", frame, name)
+        end
+    end
     if served and not is_open then
         served.forwarded = true
         if broker.guess and served.queue then
@@ -3753,7 +3742,7 @@ local function on_ack(route, dialect, way, m, frame, now, from, to)
     local asked = answered.m
     local name = m.number and dialect.topics.named_by and (asked.topic or asked.filter)
     if name and not asked.layout.has_number_topic then -- the number as a text is no name
-        bind_name(route.session, dialect, way == TO and from or to, m.number, name, broker)
+        bind_name(route.session, dialect, way == TO and from or to, m.number, name)
     end
 end
 
@@ -3795,7 +3784,7 @@ function tracking.message(dialect, m, frame, now, pair)
         subscriptions.remove(broker.subs, m.filter, subscriber(m, from))
     end
     if layout.names_topics and m.topic and m.number then
-        bind_name(session, dialect, is_request and from or to, m.number, m.topic, broker)
+        bind_name(session, dialect, is_request and from or to, m.number, m.topic)
     end
 end
 end)(shared)
@@ -4241,8 +4230,8 @@ local function choice_of(frames)
     return #frames > MOST_NAMED and text .. " or " .. #frames - MOST_NAMED .. " more" or text
 end
 
--- The line for a message, and whether anything about it is out of the ordinary. `later` is true once the whole capture
--- was seen.
+-- The line for a message, and whether anything about it is out of the ordinary. `later` is true once the whole
+-- capture was seen.
 function ts.info(m, frame, later)
     local line, is_odd = m.line or line_of(m), m.is_odd or results.marked[frame]
     if is_odd then

@@ -109,6 +109,11 @@ class Job:
         return " ".join(words)
 
     @property
+    def has_fault(self) -> bool:
+        """Whether somebody does wrong: the network and the capture do not count."""
+        return any(not CATALOGUE[name].is_condition for name in self.faults)
+
+    @property
     def _sizes(self) -> dict[str, Any]:
         return SIZES.get(self.scenario, {})
 

@@ -6,12 +6,15 @@ A failing finding is *true* if a fault of its rule is shown by one of its frames
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.accuracy.exchanges import tables_of
 from benchmarks.accuracy.jobs import ROOT, Job, point_kind
+from benchmarks.accuracy.links import Checked, Links, judge_capture
 from generators.capture.capture_point import take, write
 from generators.generate import GeneratedRun, generate, prepare
 from generators.simulation.random_source import RandomSource
@@ -79,6 +82,7 @@ class Outcome:
     frames: int = 0
     tallies: dict[str, Tally] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    links: dict[str, Links] = field(default_factory=dict)  # the dissector's, by the passes of tshark
 
     @property
     def point_kind(self) -> str:
@@ -131,6 +135,10 @@ def _judge_capture(job: Job, point: str, made: GeneratedRun, folder: Path) -> Ou
     findings = [finding for session in result.sessions for finding in session.findings]
     labels = _judged(made.truth()["faults"], load_dialect(_place(job.dialect)))
     hold_against(outcome, labels, findings)
+    if (job.seed == 1 or not job.has_fault) and point == job.points[0] and shutil.which("tshark"):
+        tables = tables_of(path, _place(job.dialect))
+        checked = Checked.of(tables.exchanges, tables.deliveries)
+        outcome.links = judge_capture(path, load_dialect(_place(job.dialect)), made.truth(), checked)
     return outcome
 
 

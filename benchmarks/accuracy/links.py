@@ -1,24 +1,32 @@
 """The dissector's links beside the truth: which ACK, forward, resend and subscription belongs to which frame.
 
 A link is *wrong* if it names a frame that the truth does not: an ACK of another request, a forward of another message.
-It is *unsure* if the dissector names several frames and leaves it open. The checker's pairs of the same capture are held
-against it too: where both name one frame, it must be the same.
+It is *unsure* if the dissector names several frames and leaves it open. The checker's pairs of the same capture count
+too: where both name one frame, it must be the same.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from pcap_tools.dialect import Dialect
+from pcap_tools.dissector import write_dissector
+from pcap_tools.topic_match import matches
+
 KINDS = ("ack", "forward", "resend", "subscription")
-ONE_PASS: tuple[str, ...] = ()
-TWO_PASSES: tuple[str, ...] = ("-2", "-Y", "udp")  # a filter, so that the first pass has fields to ask for
+PASSES: dict[str, tuple[str, ...]] = {
+    "one pass": (),
+    "-2": ("-2", "-Y", "udp"),  # a filter, so that the first pass has fields to ask for
+}
+MORE_UNSURE = 0.02  # than the checker may be
 _COLUMNS = (
     "ack_to",
     "ack_candidate",
@@ -29,6 +37,7 @@ _COLUMNS = (
     "meaning",
     "copy_of",
     "topic",
+    "topic_name",
     "filter",
     "ack_quality",
 )
@@ -45,13 +54,15 @@ class Said:
     subscribed_in: int | None
     meaning: str
     is_copy: bool
+    topic: str
+    filter: str
     quality: str
 
 
 @dataclass
 class Count:
-    """Links of one kind. ``queued``: those of which the checker itself is not sure; ``lacking``: no link where the truth
-    has one."""
+    """Links of one kind. ``lacking``: none where the truth has one; ``against``: another than the checker's. The
+    checker paired ``judged`` ACKs, and is not sure of ``queued`` of them."""
 
     all: int = 0
     unsure: int = 0
@@ -74,13 +85,19 @@ class Links:
     counts: dict[str, Count] = field(default_factory=lambda: {kind: Count() for kind in KINDS})
     cases: list[str] = field(default_factory=list)
 
+    @property
+    def is_too_unsure(self) -> bool:
+        """Of more ACKs than the checker."""
+        acks = self.counts["ack"]
+        queued = acks.queued / acks.judged if acks.judged else 0.0
+        return acks.all > 0 and acks.unsure / acks.all > queued + MORE_UNSURE
 
-def said_by(capture: Path, script: Path, home: Path, options: Sequence[str], arguments: Sequence[str] = ()) -> dict[int, Said]:
+
+def said_by(capture: Path, script: Path, home: Path, options: Sequence[str]) -> dict[int, Said]:
     """What tshark shows, by frame; nothing of the user's own configuration."""
     command = ["tshark", "-n", "-r", str(capture), "-X", f"lua_script:{script}", *options]
-    command += [part for one in arguments for part in ("-X", f"lua_script1:{one}")]
     command += ["-T", "fields", "-e", "frame.number", *(p for name in _COLUMNS for p in ("-e", f"pubsub.{name}"))]
-    environment = {"HOME": str(home), "WIRESHARK_CONFIG_DIR": str(home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+    environment = {**os.environ, "HOME": str(home), "WIRESHARK_CONFIG_DIR": str(home), "LC_ALL": "C.UTF-8"}
     done = subprocess.run(command, capture_output=True, check=True, env=environment)
     if b"Lua" in done.stderr:
         raise RuntimeError(done.stderr.decode(errors="replace"))
@@ -106,6 +123,8 @@ def _said(cells: Mapping[str, str]) -> Said:
         frame("subscribed_in"),
         cells["meaning"],
         bool(cells["copy_of"]),
+        cells["topic_name"] or cells["topic"],
+        cells["filter"],
         cells["ack_quality"],
     )
 
@@ -122,11 +141,13 @@ class Truth:
     first: Mapping[int, frozenset[int]]  # of a request: all sends
     publish: Mapping[int, frozenset[int]]  # of a forward: all sends of its publish
     faulty: Mapping[int, frozenset[int]]
+    client: Mapping[int, str]  # of a request of a client's: its end
+    subscriber: Mapping[int, str]  # of a forward: where it goes
     same: Mapping[int, int]  # of a frame that the network doubled: the first
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Truth:
-        same = {later: first for later, first in told["capture"].get("doubles", ())}
+        same: dict[int, int] = dict(told["capture"]["doubles"])
         doubles = defaultdict(list)
         for later, one in same.items():
             doubles[one].append(later)
@@ -135,22 +156,28 @@ class Truth:
             known = [one for one in frames if one is not None]
             return frozenset([*known, *(later for one in known for later in doubles[one])])
 
-        request, first, publish = {}, {}, {}
+        request: dict[int, frozenset[int]] = {}
+        first: dict[int, frozenset[int]] = {}
+        publish: dict[int, frozenset[int]] = {}
+        client: dict[int, str] = {}
+        subscriber: dict[int, str] = {}
         for exchange in told["exchanges"]:
             sends = every(exchange["frames"])
+            client |= dict.fromkeys(sends, exchange["from"])
             first |= dict.fromkeys(sends, sends)
             request |= {ack: sends for ack in exchange["ack_frames"] if ack is not None}
         for delivery in told["deliveries"]:
             if delivery["frame"] is not None:
                 one = delivery["publish_frame"]
-                sends = first.get(delivery["frame"], (delivery["frame"],))
+                sends = first.get(delivery["frame"], frozenset([delivery["frame"]]))
                 publish |= dict.fromkeys(sends, first.get(one, every([one])))
+                subscriber |= dict.fromkeys(sends, delivery["subscriber"])
         faulty: dict[int, frozenset[int]] = {}
         for fault in told["faults"]:
             frames = every(fault["frames"])
             for one in frames:
                 faulty[one] = faulty.get(one, frozenset()) | frames
-        return cls(request, first, publish, faulty, same)
+        return cls(request, first, publish, faulty, client, subscriber, same)
 
     def whole(self, frame: int) -> int:
         return self.same.get(frame, frame)
@@ -175,7 +202,19 @@ class Checked:
         )
 
 
-def judge(said: Mapping[int, Said], truth: Truth, checked: Checked | None) -> Links:
+def judge_capture(path: Path, dialect: Dialect, told: Mapping[str, Any], checked: Checked | None) -> dict[str, Links]:
+    """By the passes of tshark; its folders lie beside the capture."""
+    home, script = path.parent / "wireshark", path.parent / f"{dialect.name}.lua"
+    home.mkdir(exist_ok=True)
+    if not script.exists():
+        write_dissector([dialect], script)
+    truth = Truth.of(told)
+    return {
+        name: judge(said_by(path, script, home, options), truth, checked, dialect) for name, options in PASSES.items()
+    }
+
+
+def judge(said: Mapping[int, Said], truth: Truth, checked: Checked | None, dialect: Dialect) -> Links:
     """Hold the links of a capture against the truth, and against the checker's."""
     links = Links()
     for frame, one in said.items():
@@ -187,7 +226,28 @@ def judge(said: Mapping[int, Said], truth: Truth, checked: Checked | None) -> Li
             _judge_forward(links, frame, one, truth, checked)
         if one.resend_of is not None:
             _count(links, "resend", frame, one.resend_of, truth.first.get(truth.whole(frame)), truth)
+        if one.subscribed_in is not None:
+            _judge_subscription(links, frame, one, said, truth, dialect)
     return links
+
+
+def _judge_subscription(
+    links: Links, frame: int, one: Said, said: Mapping[int, Said], truth: Truth, dialect: Dialect
+) -> None:
+    """Right is a subscription of the receiver, before the forward, whose filter takes the topic."""
+    named, topics = one.subscribed_in or 0, dialect.spec.topics
+    links.counts["subscription"].all += 1
+    asked, receiver = said.get(named), truth.subscriber.get(truth.whole(frame))
+    problem = None
+    if asked is None or asked.meaning != "subscribe" or named >= frame:
+        problem = "is no subscription before it"
+    elif receiver and topics.kind != "source-address" and not matches([one.topic], [asked.filter], topics)[1].size:
+        problem = f"is of {asked.filter!r}, the topic {one.topic!r}"
+    elif receiver and dialect.spec.broker.subscriber_port is None and truth.client.get(named, receiver) != receiver:
+        problem = f"is of {truth.client[named]}, the forward goes to {receiver}"
+    if problem:
+        links.counts["subscription"].wrong += 1
+        links.cases.append(f"subscription: frame {frame} names {named}, which {problem}")
 
 
 def _count(links: Links, kind: str, frame: int, named: int, right: frozenset[int] | None, truth: Truth) -> None:
@@ -242,7 +302,3 @@ def _judge_forward(links: Links, frame: int, one: Said, truth: Truth, checked: C
     if named is not None and truth.first.get(named, {named}) != truth.first.get(one.forward_of, {one.forward_of}):
         count.against += 1
         links.cases.append(f"forward: frame {frame} names {one.forward_of}, the checker {named}")
-
-
-def lines_of(links: Links) -> Iterator[str]:
-    yield from links.cases

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.accuracy.jobs import Job
 from benchmarks.accuracy.judging import Outcome, Problem, Tally
+from benchmarks.accuracy.links import MORE_UNSURE, Links
 from benchmarks.accuracy.pipelined import LOST, MEDIAN_WITHIN, SURE_AT_LEAST, WRONG_AT_MOST, Matched
 from benchmarks.accuracy.reasons import Reason, reason_of
 from spark_analysis.checker.rules import RULES
@@ -50,6 +51,16 @@ By order alone is what one gets by giving each ACK to the oldest request that ha
 
 """
 
+LINKS = f"""## Links of the dissector
+
+What Wireshark shows as `[ACK to 17]`, `[forward of 17]`, `[resend of 17]` and *Subscribed in*, held against the truth:
+on the first seed of each fault at the broker, and on all runs without faults. *Wrong* names a frame that the truth does
+not, *unsure* names several (`[ACK to 357 or 360]`), *lacking* names none where there is one, *against* names another
+frame than the checker. Wanted: none wrong, none against, and unsure ACKs at most the checker's own share of `queued` on
+that capture and {MORE_UNSURE:.0%}.
+
+"""
+
 
 @dataclass(frozen=True)
 class Results:
@@ -65,7 +76,19 @@ class Results:
     def is_good(self) -> bool:
         """What must hold: nothing is said of traffic without faults, and ACK times are right."""
         crashed = any(one.kind == "crashed" for run in (*self.faulty, *self.damaged) for one in run.problems)
-        return not crashed and not any(one.errors for one in self.clean) and all(one.is_good for one in self.matched)
+        said = not any(one.errors for one in self.clean)
+        return not crashed and said and self.links_are_good and all(one.is_good for one in self.matched)
+
+    @property
+    def links(self) -> list[tuple[Outcome, str, Links]]:
+        """Of all captures where nothing was lost."""
+        return [(one, passes, links) for one in (*self.faulty, *self.clean) for passes, links in one.links.items()]
+
+    @property
+    def links_are_good(self) -> bool:
+        every = [count for _, _, links in self.links for count in links.counts.values()]
+        unsure = any(links.is_too_unsure for _, passes, links in self.links if passes == "-2")
+        return not unsure and not any(count.wrong or count.against for count in every)
 
 
 def page(results: Results) -> str:
@@ -79,6 +102,8 @@ def page(results: Results) -> str:
         parts.append(_damaged(results.damaged))
     if results.matched:
         parts.append(_ack_times(results.matched))
+    if results.links:
+        parts.append(_links(results.links))
     return "\n".join(parts)
 
 
@@ -239,6 +264,49 @@ def _error_list(outcomes: list[Outcome]) -> str:
 
 def _damaged(outcomes: list[Outcome]) -> str:
     return DAMAGED + _silent_table(outcomes)
+
+
+# -- links --------------------------------------------------------------------------------------------------------
+
+
+def _links(measured: list[tuple[Outcome, str, Links]]) -> str:
+    totals: dict[tuple[str, str], Links] = defaultdict(Links)
+    too_unsure: Counter[tuple[str, str]] = Counter()
+    for outcome, passes, links in measured:
+        key = passes, Path(outcome.job.dialect).stem
+        too_unsure[key] += links.is_too_unsure
+        for kind, count in links.counts.items():
+            totals[key].counts[kind] += count
+    text = LINKS
+    for passes in dict.fromkeys(passes for passes, _ in totals):
+        rows = [
+            [dialect, *_link_cells(links), too_unsure[passes, dialect]]
+            for (one, dialect), links in totals.items()
+            if one == passes
+        ]
+        head = ["dialect", "ACKs", "unsure", "checker's queued", "forwards", "unsure", "resends", "subscriptions"]
+        head += ["wrong", "against", "lacking", "captures too unsure"]
+        text += f"### tshark, {passes}\n\n" + _table(head, rows) + "\n"
+    cases = [(outcome, case) for outcome, _, links in measured for case in links.cases if not case.startswith("lack")]
+    lines = [f"- {case}: `{outcome.job.command(outcome.point)}`" for outcome, case in cases[: 10 * EXAMPLES]]
+    return text + "\n".join(lines) + ("\n" if lines else "")
+
+
+def _link_cells(links: Links) -> list[object]:
+    ack, forward = links.counts["ack"], links.counts["forward"]
+    every = links.counts.values()
+    return [
+        ack.all,
+        ack.unsure,
+        ack.queued,
+        forward.all,
+        forward.unsure,
+        links.counts["resend"].all,
+        links.counts["subscription"].all,
+        sum(one.wrong for one in every),
+        sum(one.against for one in every),
+        sum(one.lacking for one in every),
+    ]
 
 
 # -- ACK times ----------------------------------------------------------------------------------------------------

@@ -47,8 +47,8 @@ def test_acks(tmp_path: Path) -> None:
 def test_an_ack_of_any_request_counts_for_the_one_it_answers(tmp_path: Path) -> None:
     client, broker = ("10.0.0.1", 50002), ("10.0.0.9", 50001)
     requests = [b"\x06\x05c/d 1", b"\x05\x05g/h 2", b"\x01\x03a/b", b"\x04\x03e/f"]  # of rolebyte, each another kind
-    talk: Talk = [(place, client, broker, request) for place, request in enumerate(requests)]
-    talk += [(5 + place, broker, client, b"\x07\x0a") for place in range(2)]  # the two oldest are answered
+    talk: Talk = [(place / 100, client, broker, request) for place, request in enumerate(requests)]
+    talk += [(0.035 + place / 1000, broker, client, b"\x07\x0a") for place in range(2)]  # likely to the two oldest
     acked = {row[2]: row[3:5] for row in statistics(tmp_path, "acks", talk)}
     assert acked == {
         "DASHBOARD_PUBLISH": ["1", "1"],

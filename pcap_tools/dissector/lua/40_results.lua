@@ -37,8 +37,8 @@ end
 
 results.reset()
 
--- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is filled,
--- and as few of them as will do: their length is what a garbage collection takes.
+-- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is
+-- filled, and as few of them as will do: their length is what a garbage collection takes.
 function results.open(frame)
     link[frame], kin[frame], after[frame], subscribed_in[frame] = false, false, false, false
 end

@@ -1,7 +1,8 @@
--- The requests of one party to another: those that wait for an ACK, from the oldest to the newest, and the last answered.
+-- The requests of one party to another: those that wait for an ACK, from the oldest to the newest, and the last
+-- answered.
 --
--- queue[first] to queue[last] hold the waiting ones, and between them some that are done; no more of these than of the
--- others, so that looking through a queue takes as long as it is full, whatever it has seen.
+-- queue[first] to queue[last] hold the waiting ones, and between them some that are done; no more of these than of
+-- the others, so that looking through a queue takes as long as it is full, whatever it has seen.
 local ts = ...
 
 local queues = {}

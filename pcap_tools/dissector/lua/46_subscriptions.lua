@@ -45,31 +45,15 @@ function subscriptions.remove(subs, filter, endpoint)
     end
 end
 
-local function matches_any(entry, names)
-    for _, name in ipairs(names) do
-        if entry.matches(name) then
-            return true
-        end
-    end
-    return false
-end
-
 -- Who gets a message on this topic: { total, frames = { endpoint -> the SUBSCRIBE frame of each copy } }.
--- `names` are the topic's names where it is a number that was given more than one.
-function subscriptions.due(subs, topic, names)
+function subscriptions.due(subs, topic)
     local due = subs.matched[topic]
     if due then
         return due
     end
     due = { total = 0, frames = {} }
     for _, entry in pairs(subs.filters) do
-        local hit
-        if names then
-            hit = matches_any(entry, names)
-        else
-            hit = entry.matches(topic)
-        end
-        if hit then
+        if entry.matches(topic) then
             for endpoint, frames in pairs(entry.subscribers) do
                 local mine = due.frames[endpoint] or {}
                 due.frames[endpoint] = mine

@@ -1,8 +1,8 @@
 -- Which ACK answers which request: the pairing of docs/checking.md, told as the packets come.
 --
--- Each party has a queue of requests to each other one. An ACK with an id, an echo or a nested copy finds its request by
--- that. One without answers the oldest request that its anchors allow: a broker sends the forwards and the ACK of one
--- request in the dialect's fixed order, so the forward beside an ACK says whose it is.
+-- Each party has a queue of requests to each other one. An ACK with an id, an echo or a nested copy finds its request
+-- by that. One without answers the oldest request that its anchors allow: a broker sends the forwards and the ACK of
+-- one request in the dialect's fixed order, so the forward beside an ACK says whose it is.
 --
 -- Quality of a match: exact (one outstanding, sent once), anchored (several, the forwards decide), resent (sent more
 -- than once: which send was answered is unknown), queued (several, and nothing decides: the ACK names each of them),
@@ -25,7 +25,8 @@ local TWICE = 0.020 -- an ACK that comes once more comes soon
 local OVER = 6 -- nothing is sent again, or answered, any more
 local PATIENCE = 1.5 -- a request whose last send is older waits for no ACK
 
--- -- requests --------------------------------------------------------------------------------------------------------
+-- -- requests
+-- --------------------------------------------------------------------------------------------------------
 
 -- Is this message, the same as a request, another send of it, or one that the network made two of?
 local function repeats(queue, request, m, now, ip_id, resend, may_resend)
@@ -66,8 +67,8 @@ local function altered(queue, m, now, resend)
     return nil
 end
 
--- A request is sent: its record, and whether this is one more send of it. The record also serves as that of a publish.
--- `ip_id` counts where nobody sends anything again: what the network made two of is known by it.
+-- A request is sent: its record, and whether this is one more send of it. The record also serves as that of a
+-- publish. `ip_id` counts where nobody sends anything again: what the network made two of is known by it.
 function acks.request(queue, m, frame, now, ip_id, dialect, may_resend)
     local before = queues.find(queue, m)
     if before and not repeats(queue, before, m, now, ip_id, dialect.resend_after, may_resend) then
@@ -118,7 +119,8 @@ function acks.request(queue, m, frame, now, ip_id, dialect, may_resend)
     return request, false
 end
 
--- -- ACKs ------------------------------------------------------------------------------------------------------------
+-- -- ACKs
+-- ------------------------------------------------------------------------------------------------------------
 
 -- Does this ACK, by what it carries, fit this request?
 local function fits(ack, request)
@@ -149,8 +151,8 @@ local function settle(request, frame, now, quality)
     end
 end
 
--- Requests that share ACKs of which nothing tells whose they are: `acks` of them for `members` requests. Once there are
--- as many, no further ACK can be for one of them.
+-- Requests that share ACKs of which nothing tells whose they are: `acks` of them for `members` requests. Once there
+-- are as many, no further ACK can be for one of them.
 local function tie_together(open)
     local tie = { acks = 1, members = 0 }
     for _, request in ipairs(open) do
@@ -247,8 +249,8 @@ end
 
 local open = {} -- what the search below finds: requests that may be answered
 
--- Requests whose ACK was left open a moment ago, or that wait about as long as the likely one: this ACK may be theirs,
--- and that one have been another's. So are those that were sent more often than answered.
+-- Requests whose ACK was left open a moment ago, or that wait about as long as the likely one: this ACK may be
+-- theirs, and that one have been another's. So are those that were sent more often than answered.
 local function add_doubtful(queue, ack, now, chosen, count, alone)
     local limit = max(FRESH, COMPARABLE * (now - chosen.last_time))
     for age = 0, queues.PAST - 1 do
@@ -263,8 +265,8 @@ local function add_doubtful(queue, ack, now, chosen, count, alone)
     return count, alone
 end
 
--- Nothing is answered in half the time that an answer ever took: those that were only just sent are taken out, if others
--- are left.
+-- Nothing is answered in half the time that an answer ever took: those that were only just sent are taken out, if
+-- others are left.
 local function drop_the_newest(count, now, least)
     local kept = 0
     for place = 1, count do
@@ -277,11 +279,13 @@ local function drop_the_newest(count, now, least)
     return kept > 0 and kept or count
 end
 
--- The request that this ACK answers most likely, its rank, and how many there are, and of them without forwards. Best is
--- the one that the anchor names; then one without forwards, beside which its ACK would stand; of equals the one that has
--- waited as long as is usual, or where nothing is known, the oldest of the fresh.
+-- The request that this ACK answers most likely, its rank, and how many there are, and of them without forwards. What
+-- is named alike was sent alike, and is answered in order. Else best is the one that the anchor names; then one
+-- without forwards, beside which its ACK would stand; of equals the one that has waited as long as is usual, or where
+-- nothing is known, the oldest of the fresh.
 local function search(queue, ack, now, anchor, dialect)
     local resend, usual = dialect.resend_after, queue.usual
+    local is_named = ack.layout.acks_by ~= "order"
     local chosen, rank, oddity, count, alone = nil, 0, 0, 0, 0
     for place = queue.first, queue.last do
         local request = queue[place]
@@ -291,7 +295,7 @@ local function search(queue, ack, now, anchor, dialect)
             open[count] = request
             local worth = request == anchor and 3 or request.forwarded and 1 or 2
             alone = request.forwarded and alone or alone + 1
-            local unusual = usual and abs(age - usual) or (age > FRESH and 1 or 0)
+            local unusual = is_named and 0 or usual and abs(age - usual) or (age > FRESH and 1 or 0)
             if worth > rank or (worth == rank and unusual < oddity) then
                 chosen, rank, oddity = request, worth, unusual
             end
@@ -313,7 +317,7 @@ local function is_in_order(chosen, now, count)
     return true
 end
 
-local function quality_of(chosen, rank, count, alone, now, dialect)
+local function quality_of(chosen, count, rank, alone, now, dialect)
     if count == 1 then
         return chosen.sends and "resent" or "exact"
     elseif rank == 3 or (dialect.forwards_first and alone == 1 and rank == 2) then
@@ -322,8 +326,8 @@ local function quality_of(chosen, rank, count, alone, now, dialect)
     return "queued"
 end
 
--- An ACK comes: the request that it answers, or nil, and whether that is left open. `anchor` is the request to which the
--- forward beside it belongs, where the dialect's brokers send the forwards first.
+-- An ACK comes: the request that it answers, or nil, and whether that is left open. `anchor` is the request to which
+-- the forward beside it belongs, where the dialect's brokers send the forwards first.
 function acks.answer(queue, ack, frame, now, ip_id, dialect, anchor)
     local is_named = ack.layout.acks_by ~= "order"
     local before = not is_named and queue.answers > 0 and doubled(queue, ack, now, ip_id)
@@ -355,7 +359,7 @@ function acks.answer(queue, ack, frame, now, ip_id, dialect, anchor)
     for place = count + 1, #open do
         open[place] = nil
     end
-    local quality = quality_of(chosen, rank, count, alone, now, dialect)
+    local quality = quality_of(chosen, is_named and 1 or count, rank, alone, now, dialect)
     if quality == "queued" then
         leave_open(chosen, open, frame, now)
     else
@@ -395,7 +399,8 @@ local function is_candidate(request, frame)
     return false
 end
 
--- Where the ACK goes first: the forward right after it belongs to `served`, so an ACK that was left open was for that.
+-- Where the ACK goes first: the forward right after it belongs to `served`, so an ACK that was left open was for
+-- that.
 function acks.correct(guess, served)
     local frame, now, queue = guess.answered, guess.ack_at, guess.queue
     if not frame or queue ~= served.queue or not is_candidate(served, frame) then

@@ -1,7 +1,7 @@
 -- Which forward belongs to which publish, and to which subscription.
 --
--- A publish is remembered by its content (topic and payload). A forward belongs to the oldest open publish of the same
--- content that still owes its receiver a copy; else it is a retained message; else nobody subscribed to it.
+-- A publish is remembered by its content (topic and payload). A forward belongs to the oldest open publish of the
+-- same content that still owes its receiver a copy; else it is a retained message; else nobody subscribed to it.
 local ts = ...
 local results, subscriptions = ts.results, ts.subscriptions
 
@@ -115,8 +115,8 @@ local function retained_for(state, subs, content, topic, endpoint)
     return nil
 end
 
--- A forward goes to `endpoint`. Gives its publish (of a resend the first send), or nil where none explains it, and whether
--- it may be another's.
+-- A forward goes to `endpoint`. Gives its publish (of a resend the first send), or nil where none explains it, and
+-- whether it may be another's.
 function forwards.forward(state, subs, content, topic, endpoint, frame, now)
     local newest = state.recent[content] or state.older[content]
     local publish, other = owing(newest, endpoint, now)

@@ -8,7 +8,6 @@ local TO, FROM, direction, open = parties.TO, parties.FROM, parties.direction, r
 local tracking = {}
 ts.tracking = tracking
 
-local MOST_NAMES = 16 -- of one topic number
 local DEFAULT_RESEND = 1 -- seconds; where the dialect does not say what counts as late
 
 local function place_of(list, wanted)
@@ -124,45 +123,39 @@ local function sending_broker(route, party)
     return route.sending
 end
 
--- -- topic numbers and their names -----------------------------------------------------------------------------------
+-- -- topic numbers and their names
+-- -----------------------------------------------------------------------------------
 
-local function names_of(session, dialect, client)
-    local scope = dialect.names_by_client and client or ""
-    local names = session.names[scope]
+-- A number means what its client was told, or said itself when it created the topic.
+local function names_of(session, client)
+    local names = session.names[client]
     if not names then
         names = {}
-        session.names[scope] = names
+        session.names[client] = names
     end
     return names
 end
 
-local function bind_name(session, dialect, client, number, name, broker)
-    local names = names_of(session, dialect, client)
-    local list = names[number] or {}
-    names[number] = list
-    for _, known in ipairs(list) do
-        if known == name then
-            return
-        end
-    end
-    if #list < MOST_NAMES then
-        list[#list + 1] = name
-        broker.subs.matched = {}
+local function bind_name(session, dialect, client, number, name)
+    local names = names_of(session, client)
+    if dialect.has_sessions or not names[number] then -- elsewhere a number keeps its first name
+        names[number] = name
     end
 end
 
--- Under which topic the broker files a message, all names of it, and the content by which its forwards are known.
+-- Under which topic the broker files a message, its name if the topic is a number, and the content by which its
+-- forwards are known.
 local function topic_of(session, dialect, m, client, is_publish)
     local layout = m.layout
     if layout.has_plain_topic and m.topic then -- it may be absent, where it is optional
         return m.topic, nil, m.content
     elseif layout.has_number_topic then
-        local names = names_of(session, dialect, client)[m.number]
-        if names and dialect.names_by_client then
-            local topic = names[#names]
-            return topic, names, requests.short(topic .. "\0" .. (m.payload or ""))
+        local name = names_of(session, client)[m.number]
+        local content = m.content
+        if name and dialect.names_by_client then
+            content = requests.short(name .. "\0" .. (m.payload or ""))
         end
-        return m.topic or "", names, m.content
+        return name or m.topic or "", name, content
     elseif dialect.topics.kind == "source-address" then
         return client.address, nil, requests.short(m.payload or "")
     end
@@ -174,24 +167,30 @@ local function topic_of(session, dialect, m, client, is_publish)
     return m.topic or "", nil, m.content or ""
 end
 
--- -- messages by meaning ---------------------------------------------------------------------------------------------
+-- -- messages by meaning
+-- ---------------------------------------------------------------------------------------------
 
 local function on_publish(session, dialect, broker, m, frame, now, from, asked, is_resend)
-    local topic, names, content = topic_of(session, dialect, m, from, true)
-    if names then
-        results.mark("topic_name", frame, names[#names])
+    local topic, name, content = topic_of(session, dialect, m, from, true)
+    if name then
+        results.mark("topic_name", frame, name)
     end
-    local due = broker.subs.matched[topic] or subscriptions.due(broker.subs, topic, names)
+    local due = broker.subs.matched[topic] or subscriptions.due(broker.subs, topic)
     local keeps = m.retain and dialect.broker.retained ~= "none"
     forwards.publish(broker.forwards, content, topic, frame, now, due, keeps, asked, is_resend)
 end
 
 local function on_forward(session, dialect, broker, m, frame, now, to)
-    local topic, names, content = topic_of(session, dialect, m, to, false)
-    if names then
-        results.mark("topic_name", frame, names[#names])
-    end
+    local topic, name, content = topic_of(session, dialect, m, to, false)
     local served, is_open = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame, now)
+    if m.layout.has_number_topic then
+        if not dialect.names_by_client then -- the number is the publisher's
+            name = results.topic_name[results.forward_of(frame) or 0]
+        end
+        if name then
+            results.mark("topic_name", frame, name)
+        end
+    end
     if served and not is_open then
         served.forwarded = true
         if broker.guess and served.queue then
@@ -218,7 +217,7 @@ local function on_ack(route, dialect, way, m, frame, now, from, to)
     local asked = answered.m
     local name = m.number and dialect.topics.named_by and (asked.topic or asked.filter)
     if name and not asked.layout.has_number_topic then -- the number as a text is no name
-        bind_name(route.session, dialect, way == TO and from or to, m.number, name, broker)
+        bind_name(route.session, dialect, way == TO and from or to, m.number, name)
     end
 end
 
@@ -260,6 +259,6 @@ function tracking.message(dialect, m, frame, now, pair)
         subscriptions.remove(broker.subs, m.filter, subscriber(m, from))
     end
     if layout.names_topics and m.topic and m.number then
-        bind_name(session, dialect, is_request and from or to, m.number, m.topic, broker)
+        bind_name(session, dialect, is_request and from or to, m.number, m.topic)
     end
 end

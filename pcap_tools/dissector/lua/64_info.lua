@@ -135,8 +135,8 @@ local function choice_of(frames)
     return #frames > MOST_NAMED and text .. " or " .. #frames - MOST_NAMED .. " more" or text
 end
 
--- The line for a message, and whether anything about it is out of the ordinary. `later` is true once the whole capture
--- was seen.
+-- The line for a message, and whether anything about it is out of the ordinary. `later` is true once the whole
+-- capture was seen.
 function ts.info(m, frame, later)
     local line, is_odd = m.line or line_of(m), m.is_odd or results.marked[frame]
     if is_odd then

@@ -272,7 +272,8 @@ def pair(
             silent += i64(alone)
             worth = i64(3) if mine else i64(2) if alone else i64(1)
             anchored = anchored or mine
-            unusual = abs(age - usual) if usual >= 0 else i64(age > FRESH_NS)
+            # What is named alike was sent alike, and is answered in order.
+            unusual = i64(0) if keyed else abs(age - usual) if usual >= 0 else i64(age > FRESH_NS)
             if worth > rank or (worth == rank and unusual < oddity):
                 chosen, rank, oddity = other, worth, unusual
         if silent == 1 and rank == 2 and open_groups > 1:
