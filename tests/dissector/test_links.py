@@ -14,7 +14,7 @@ from benchmarks.accuracy.exchanges import tables_of
 from benchmarks.accuracy.jobs import ROOT
 from benchmarks.accuracy.links import Checked, Links, Said, Truth, judge, judge_capture
 from generators.capture.capture_point import write
-from generators.generate import Order, generate
+from generators.generate import GeneratorOptions, generate
 from pcap_tools.dialect import load_dialect
 
 
@@ -68,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_link_is_right_or_left_open(case: str, folder: Path) -> None:
     dialect, scenario, faults = CASES[case]
     named = str(ROOT / dialect) if dialect.endswith(".toml") else dialect
-    made = generate(Order(scenario, seed=1, dialects=(named,), faults=faults))
+    made = generate(GeneratorOptions(scenario, seed=1, dialects=(named,), faults=faults))
     path = folder / "run.pcap"
     write(made.capture, path)
     tables = tables_of(path, named)

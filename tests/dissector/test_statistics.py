@@ -24,7 +24,7 @@ TALK: Talk = [
 
 def statistics(folder: Path, name: str, talk: Talk = TALK) -> list[list[str]]:
     """The rows of a table, without title and head."""
-    frames = [(at, udp_packet(raw, source, target)) for at, source, target, raw in talk]
+    frames = [(at, udp_packet(raw, source, target, n)) for n, (at, source, target, raw) in enumerate(talk, 1)]
     capture = write_pcap(folder / "talk.pcap", frames)
     text = run_tshark(capture, "-q", home=folder / "home", arguments=[f"statistics={name}"])
     return [line.split() for line in text.strip().splitlines()[2:]]
