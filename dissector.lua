@@ -1844,7 +1844,7 @@ end)(shared)
 local ts = ...
 local walk, charsets, remember = ts.walk, ts.charsets, ts.remember
 
-local NUMERIC = { uint = true, int = true, bits = true, digits = true }
+local TEXTS = { text = true, bytes = true, magic = true }
 
 local function set_of(list)
     if not list then
@@ -1858,7 +1858,7 @@ local function set_of(list)
 end
 
 local function prepare_step(step, index, layout)
-    step.is_number = NUMERIC[step.kind] or false
+    step.is_number = not TEXTS[step.kind]
     step.is_last = index == #layout.steps
     step.guards, step.guard, step.allowed = step.guard, set_of(step.guard), set_of(step.allowed)
     step.first_bad = step.charset and charsets.first_bad[step.charset]
@@ -3889,7 +3889,7 @@ local function shape_of(step)
         end
         return { type = ftypes[BITS_OF[step.size]], sort = "number", mask = mask }
     end
-    local long = step.size > 4 and (step.kind ~= "digits" or step.size > 9)
+    local long = (step.size or 0) > 4 and (step.kind ~= "digits" or step.size > 9)
     if step.kind == "int" then
         return { type = long and ftypes.INT64 or ftypes.INT32, sort = "number", signed = true, long = long }
     end

@@ -14,12 +14,12 @@ from fuzzing.decoders.outcome import Answer, Failure, Item, Outcome, outcome_of
 from pcap_tools.capture.writer import CaptureWriter
 from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
+from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.program import Extent, Kind, Step, Value
 from pcap_tools.dissector import write_dissector
 from tests.dissector.tshark import RAW_IP, UDP_PAYLOAD_AT, Shown, pdml, udp_packet
 
 FIRST_PORT = 20_000  # away from all dialects' ports: each dialect is named by Decode As
-_NUMBERS = (Kind.UINT, Kind.INT, Kind.BITS, Kind.DIGITS)
 _START_NS = 1_700_000_000_000_000_000
 _APART_NS = 10_000_000
 
@@ -136,7 +136,7 @@ def _own_fields(dialect: Dialect) -> dict[str, tuple[str, bool]]:
     found: dict[str, tuple[str, bool]] = {}
     sorts: dict[str, list[str]] = {}
     for step in (step for form in dialect.forms for layout in form.layouts for step in layout.steps):
-        sort = "number" if step.kind in _NUMBERS else "text" if step.kind is Kind.TEXT else "bytes"
+        sort = "number" if step.kind in NUMBERS else "text" if step.kind is Kind.TEXT else "bytes"
         known = sorts.setdefault(step.name, [])
         if sort not in known:
             suffixes = [f"{step.name}.{sort}" if known else step.name]

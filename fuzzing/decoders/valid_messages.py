@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 
 from pcap_tools.codec import Codec
+from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.program import Charset, Counts, Extent, Kind, Layout, Step, Value
 from pcap_tools.errors import UsageError
 
@@ -88,11 +89,7 @@ def value_of(step: Step, rng: random.Random) -> Value:
 
 
 def _number(step: Step, rng: random.Random) -> int:
-    if step.kind is Kind.DIGITS:
-        low, high = 0, int(10**step.size) - 1
-    else:
-        bits = step.bits or 8 * step.size
-        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if step.kind is Kind.INT else (0, (1 << bits) - 1)
+    low, high = NUMBERS[step.kind](step.size, step.bits)
     near = (low, low + 1, high, high - 1, high // 2, high // 2 + 1, 0, 1, 10**15 - 1, 10**15, 1 << 53, 1 << 63)
     number = rng.choice(near) if rng.random() < 0.5 else rng.randint(low, high)
     return min(max(number, low), high)

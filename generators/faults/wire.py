@@ -17,12 +17,12 @@ from generators.simulation.fault import Find, Fits, Place, fault
 from pcap_tools.codec import Codec
 from pcap_tools.codec.message import Message, WireError
 from pcap_tools.dialect import Dialect
+from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.program import Counts, Extent, Kind, Step
 from pcap_tools.errors import UsageError
 
 # What is tried in the place of a byte that is no number: not in any text, no digit, no NUL.
 FEW = (0xFF, 0x80, 0x21, 0x00)
-NUMBERS = (Kind.UINT, Kind.INT, Kind.BITS, Kind.DIGITS)
 
 Damage = Callable[[Message, bytes, WireError], Iterator[bytes]]
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pcap_tools.codec.message import Message
+from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.program import Dialect, Extent, Kind, Layout, Step, Value, as_int64
 
 ORDER, ECHO, COPY = "order", "echo", "copy"
@@ -85,7 +86,9 @@ def is_repeated(step: Step) -> bool:
 
 def copy_of_request(layout: Layout) -> Step | None:
     """The field of an ACK that holds the request."""
-    return next((step for step in reversed(layout.steps) if step.extent is not Extent.FIXED), None)
+    return next(
+        (step for step in reversed(layout.steps) if step.extent is not Extent.FIXED and step.kind not in NUMBERS), None
+    )
 
 
 def _repeated(layout: Layout, message: Message, said: bytes) -> bytes:

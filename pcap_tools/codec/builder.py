@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Literal
 
 from pcap_tools.codec.message import Message
+from pcap_tools.codec.numbers import WRITERS, fits
 from pcap_tools.dialect.problems import suggestion
 from pcap_tools.dialect.program import Counts, Dialect, Extent, Form, Kind, Layout, Prefix, Step, Value
 from pcap_tools.errors import UsageError
@@ -112,18 +112,22 @@ def _chunks(layout: Layout, fields: dict[str, Value], check: bool) -> list[bytes
     group = 0
     for index, step in enumerate(steps):
         if step.kind is Kind.BITS:
-            group = group << step.bits | _fit(step, fields, step.bits, check)
+            group = group << step.bits | _bits(step, fields, check)
             chunks.append(group.to_bytes(step.size, "big") if step.closes_group else b"")
             group = 0 if step.closes_group else group
         elif step.counts is not Counts.NOTHING and step.name not in fields:
             chunks.append(bytes(step.size))
         else:
             chunks.append(_chunk(step, fields, check, is_last=index == len(steps) - 1))
-    for index, step in enumerate(steps):
-        if step.counts is not Counts.NOTHING and step.name not in fields:
-            fields[step.name] = _count(step, index, chunks)
-            chunks[index] = _chunk(step, fields, check, is_last=False)
-    return chunks
+    counting = [index for index, step in enumerate(steps) if step.counts is not Counts.NOTHING]
+    open_ = [index for index in counting if steps[index].name not in fields]
+    while True:
+        sizes = [len(chunk) for chunk in chunks]
+        for index in open_:
+            fields[steps[index].name] = _count(steps[index], index, chunks)
+            chunks[index] = _chunk(steps[index], fields, check, is_last=False)
+        if sizes == [len(chunk) for chunk in chunks]:  # else a length has grown by what it counts
+            return chunks
 
 
 def _count(step: Step, index: int, chunks: list[bytes]) -> int:
@@ -138,10 +142,12 @@ def _chunk(step: Step, fields: dict[str, Value], check: bool, is_last: bool) -> 
     if step.name not in fields:
         raise UsageError(f"the field {step.name!r} is missing")
     value = fields[step.name]
-    if step.kind in (Kind.UINT, Kind.INT, Kind.DIGITS):
+    if step.kind in WRITERS:
         if isinstance(value, bytes) and not check:
             return value
-        return _number(step, fields, check)
+        if not isinstance(value, int):
+            raise UsageError(f"the field {step.name!r} takes a number, not {value!r}")
+        return WRITERS[step.kind](step, value, check)
     if not isinstance(value, bytes):
         raise UsageError(f"the field {step.name!r} takes bytes, not {value!r}")
     if step.extent is Extent.UNTIL:
@@ -153,31 +159,13 @@ def _chunk(step: Step, fields: dict[str, Value], check: bool, is_last: bool) -> 
     return value
 
 
-def _number(step: Step, fields: dict[str, Value], check: bool) -> bytes:
-    order: Literal["little", "big"] = "little" if step.little else "big"
-    if step.kind is Kind.UINT:
-        return _fit(step, fields, step.size * 8, check).to_bytes(step.size, order)
-    value = fields[step.name]
-    if not isinstance(value, int):
-        raise UsageError(f"the field {step.name!r} takes a number, not {value!r}")
-    if step.kind is Kind.DIGITS:
-        if check and not 0 <= value < 10**step.size:
-            raise UsageError(f"{value} does not fit the {step.size} digits of {step.name!r}")
-        digits = str(abs(value) % 10**step.size).zfill(step.size)
-        return bytes(int(digit) + (0 if step.binary_digits else 0x30) for digit in digits)
-    half = 1 << step.size * 8 - 1
-    if check and not -half <= value < half:
-        raise UsageError(f"{value} does not fit the {step.size} signed bytes of {step.name!r}")
-    return (value % (2 * half)).to_bytes(step.size, order)
-
-
-def _fit(step: Step, fields: dict[str, Value], bits: int, check: bool) -> int:
+def _bits(step: Step, fields: dict[str, Value], check: bool) -> int:
     value = fields.get(step.name)
     if not isinstance(value, int):
         raise UsageError(f"the field {step.name!r} takes a number, not {value!r}")
-    if check and not 0 <= value < 1 << bits:
-        raise UsageError(f"{value} does not fit the {bits} bits of {step.name!r}")
-    return value & (1 << bits) - 1
+    if check and not fits(step, value):
+        raise UsageError(f"{value} does not fit the {step.bits} bits of {step.name!r}")
+    return value & (1 << step.bits) - 1
 
 
 def _prefix(step: Step, length: int, check: bool) -> bytes:

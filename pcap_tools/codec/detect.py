@@ -282,4 +282,4 @@ def _width(step: Step, choices: tuple[Value, ...]) -> float:
         return step.size * log2(10)
     if step.kind in (Kind.TEXT, Kind.BYTES):
         return 8.0 * min(len(choice) for choice in choices if isinstance(choice, bytes))
-    return 8 * step.size
+    return 8 * step.size if step.extent is Extent.FIXED else 8

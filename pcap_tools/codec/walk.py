@@ -8,14 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pcap_tools.codec.message import WireError
+from pcap_tools.codec.numbers import READERS, Stop, read_digits
 from pcap_tools.dialect.program import Charset, Counts, Extent, Kind, Layout, Prefix, Step, Value
-
-
-class _Stop(Exception):
-    """Reading cannot go on."""
-
-    def __init__(self, error: WireError, offset: int) -> None:
-        self.error, self.offset = error, offset
 
 
 class _Counted(NamedTuple):
@@ -45,7 +39,7 @@ class Walk:
         self.open_end: int | None = None  # where the field began that ended without its delimiter
         try:
             self._run()
-        except _Stop as stop:
+        except Stop as stop:
             self._note(stop.error, stop.offset)
             if not self.selected:  # why it was not selected counts for more than what was noted on the way
                 self.error, self.error_offset = stop.error, stop.offset
@@ -62,7 +56,7 @@ class Walk:
             self.fields[step.name] = value
             self.ranges[step.name] = (start, self.at if step.kind is not Kind.BITS else start + step.size)
             if step.guard is not None and value not in step.guard:
-                raise _Stop(WireError.UNKNOWN_TYPE, start)
+                raise Stop(WireError.UNKNOWN_TYPE, start)
             if index == self.layout.last_guard:
                 self.selected = True
             if step.allowed is not None or step.charset is not Charset.ANY:
@@ -84,7 +78,7 @@ class Walk:
         if self.open_end is not None:  # nothing can come after it
             if step.optional:
                 return True
-            raise _Stop(WireError.NO_DELIMITER, self.open_end)
+            raise Stop(WireError.NO_DELIMITER, self.open_end)
         if not step.optional or self.at < self._limit_here() or self.after_delimiter:
             return False
         return step.opens_group if step.kind is Kind.BITS else step.extent is not Extent.REST
@@ -93,6 +87,10 @@ class Walk:
 
     def _read(self, step: Step) -> Value:
         self.after_delimiter = False
+        read = READERS.get(step.kind)
+        if read is not None:
+            value, self.at = read(step, self.data, self.at, self._limit_here())
+            return value
         if step.extent is Extent.FIXED:
             return self._read_fixed(step)
         if step.extent is Extent.UNTIL:
@@ -113,28 +111,20 @@ class Walk:
     def _take(self, size: int) -> bytes:
         start, self.at = self.at, self.at + size
         if self.at > (self.counted.end if self.counted else self.end):
-            raise _Stop(WireError.INCOMPLETE, start)
+            raise Stop(WireError.INCOMPLETE, start)
         return self.data[start : self.at]
 
-    def _read_fixed(self, step: Step) -> Value:
+    def _read_fixed(self, step: Step) -> bytes:
         start = self.at
         raw = self._take(step.size)
-        if step.kind is Kind.BITS:
-            if not step.closes_group:
-                self.at = start
-            return int.from_bytes(raw, "big") >> step.shift & (1 << step.bits) - 1
-        if step.kind in (Kind.UINT, Kind.INT):
-            return int.from_bytes(raw, "little" if step.little else "big", signed=step.kind is Kind.INT)
-        if step.kind is Kind.DIGITS:
-            return _digits(raw, 0 if step.binary_digits else 0x30, WireError.BAD_VALUE, start)
         if step.kind is Kind.MAGIC and raw != step.literal:
-            raise _Stop(WireError.BAD_MAGIC, start)
+            raise Stop(WireError.BAD_MAGIC, start)
         return raw
 
     def _read_until(self, step: Step) -> bytes:
         found = self.data.find(step.literal, self.at, self._limit_here())
         if found < 0 and not step.or_end:
-            raise _Stop(WireError.NO_DELIMITER, self.at)
+            raise Stop(WireError.NO_DELIMITER, self.at)
         if found < 0:
             self.open_end = self.at
             return self._take(self._end_of_rest() - self.at)
@@ -148,14 +138,14 @@ class Walk:
         start = self.at
         raw = self._take(step.size)
         if step.prefix is Prefix.ASCII:
-            size = _digits(raw, 0x30, WireError.BAD_LENGTH, start)
+            size = read_digits(raw, 0x30, WireError.BAD_LENGTH, start)
         else:
             little = step.prefix is Prefix.UNSIGNED_LITTLE
             size = int.from_bytes(raw, "little" if little else "big", signed=step.prefix is Prefix.SIGNED)
         if size < 0:
-            raise _Stop(WireError.BAD_LENGTH, start)
+            raise Stop(WireError.BAD_LENGTH, start)
         if size > self._limit_here() - self.at:
-            raise _Stop(WireError.INCOMPLETE, start)
+            raise Stop(WireError.INCOMPLETE, start)
         return self._take(size)
 
     # -- judging what was read ----------------------------------------------------------------------------------
@@ -221,15 +211,6 @@ class Walk:
             self.padding += len(left)
         else:
             self._note(WireError.TRAILING, self.at)
-
-
-def _digits(raw: bytes, zero: int, error: WireError, offset: int) -> int:
-    number = 0
-    for byte in raw:
-        if not zero <= byte <= zero + 9:
-            raise _Stop(error, offset)
-        number = number * 10 + byte - zero
-    return number
 
 
 def first_bad_byte(text: bytes, charset: Charset) -> int:

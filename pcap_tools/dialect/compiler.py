@@ -5,21 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from .program import Charset, Counts, Dialect, Extent, Form, Kind, Layout, Prefix, Step, Value
+from .kinds import KINDS, number_range
+from .program import Counts, Dialect, Form, Kind, Layout, Step, Value
 from .spec import DialectSpec, FieldSpec, FormSpec, MessageSpec
 
-JAVA_BLOCK = bytes.fromhex("aced000577")
 DEFAULT_FORM = "documented"
 
-_CHARSETS = {"ascii": Charset.ASCII, "utf-8": Charset.UTF8, "java": Charset.JAVA, "latin-1": Charset.ANY}
-_PREFIXES = {"u8": (Prefix.UNSIGNED, 1), "s8": (Prefix.SIGNED, 1), "u16": (Prefix.UNSIGNED, 2)}
-_PREFIXES |= {"u16le": (Prefix.UNSIGNED_LITTLE, 2)}
-_PREFIXES |= {f"ascii{size}": (Prefix.ASCII, size) for size in range(1, 6)}
 _TOPICAL = {"publish", "deliver", "create"}
 _LOADED = {"publish", "deliver", "status"}
 _FILTERED = {"subscribe", "unsubscribe"}
 _ANSWERS = {"ack", "status"}
-NUMERIC = ("uint", "int", "digits")
 
 
 def compile_dialect(spec: DialectSpec) -> Dialect:
@@ -103,7 +98,7 @@ def columns_of(variant: MessageSpec, meaning: str, layout: dict[str, FieldSpec])
         return name if sensible and name in layout else None
 
     def number(name: str, sensible: bool = True) -> str | None:
-        return named(name, sensible and name in layout and layout[name].kind in NUMERIC)
+        return named(name, sensible and name in layout and number_range(layout[name]) is not None)
 
     filter_field = named("filter", True) or named("topic", meaning in _FILTERED)
     return {
@@ -118,54 +113,17 @@ def columns_of(variant: MessageSpec, meaning: str, layout: dict[str, FieldSpec])
 
 
 def _steps(name: str, field: FieldSpec, variant: MessageSpec) -> list[Step]:
-    if field.kind == "java-block":
+    step = KINDS[field.kind].step(field)
+    if step["kind"] is Kind.MAGIC:
         length = Step(f"{name}_length", Kind.UINT, size=1, counts=Counts.REST)
-        return [Step(name, Kind.MAGIC, size=len(JAVA_BLOCK), literal=JAVA_BLOCK), length]
-    common: dict[str, Any] = {"guard": _guard(variant.when.get(name))}
-    if field.kind == "magic":
-        literal = bytes.fromhex(field.hex) if field.hex else (field.ascii or "").encode("ascii")
-        return [Step(name, Kind.MAGIC, size=len(literal), literal=literal)]
-    if field.kind in ("text", "bytes"):
-        return [_text_step(name, field, common)]
-    return [_number_step(name, field, common)]
+        return [Step(name, **step), *([length] if field.kind == "java-block" else [])]
+    return [Step(name, guard=_guard(variant.when.get(name)), **step)]
 
 
 def _guard(values: list[int | str] | None) -> tuple[Value, ...] | None:
     if values is None:
         return None
     return tuple(value.encode() if isinstance(value, str) else value for value in values)
-
-
-def _number_step(name: str, field: FieldSpec, common: dict[str, Any]) -> Step:
-    kind = {"uint": Kind.BITS if field.bits else Kind.UINT, "int": Kind.INT, "digits": Kind.DIGITS}[field.kind]
-    values = field.values or {}
-    return Step(
-        name,
-        kind,
-        size=field.size or 0,
-        bits=field.bits or 0,
-        little=field.order == "little",
-        binary_digits=field.coding == "binary",
-        names=tuple((number, word) for word, number in values.items()),
-        allowed=tuple(sorted(set(values.values()))) if values and not field.open else None,
-        accepted=tuple(sorted(set(field.accepted))),
-        counts={"rest": Counts.REST, "datagram": Counts.DATAGRAM}.get(str(field.counts), Counts.NOTHING),
-        **common,
-    )
-
-
-def _text_step(name: str, field: FieldSpec, common: dict[str, Any]) -> Step:
-    kind = Kind.TEXT if field.kind == "text" else Kind.BYTES
-    charset = _CHARSETS[field.charset] if kind is Kind.TEXT else Charset.ANY
-    if field.until is not None:
-        literal = field.until.encode()
-        return Step(name, kind, Extent.UNTIL, literal=literal, or_end=field.or_end, charset=charset, **common)
-    if field.prefix is not None:
-        prefix, size = _PREFIXES[field.prefix]
-        return Step(name, kind, Extent.PREFIX, prefix=prefix, size=size, charset=charset, **common)
-    if field.size is not None:
-        return Step(name, kind, Extent.FIXED, size=field.size, charset=charset, **common)
-    return Step(name, kind, Extent.REST, charset=charset, **common)
 
 
 def _place_bits(steps: list[Step]) -> list[Step]:

@@ -62,4 +62,6 @@ def _extent(step: Step) -> str:
         return f"up to {step.literal.decode('utf-8', 'backslashreplace')!r}"
     if step.extent is Extent.PREFIX:
         return "length in front"
-    return "the rest" if step.extent is Extent.REST else f"{step.size} B"
+    if step.extent is Extent.REST:
+        return "the rest"
+    return f"{step.size} B" if step.extent is Extent.FIXED else step.kind.name.lower()

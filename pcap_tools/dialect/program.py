@@ -9,11 +9,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING
+
+from .kinds import Charset, Counts, Extent, Kind, Prefix
 
 if TYPE_CHECKING:
     from .spec import DialectSpec
+
+__all__ = [
+    "Charset",
+    "Counts",
+    "Dialect",
+    "Extent",
+    "Form",
+    "Kind",
+    "Layout",
+    "Prefix",
+    "Step",
+    "Value",
+    "as_int64",
+]
 
 Value = int | bytes
 
@@ -24,55 +39,6 @@ _NUMBER = re.compile("-?[0-9]{1,9}")
 def as_int64(number: int) -> int:
     """The 64 bits of a number as an int64 holds them."""
     return number - (1 << 64) if number >= 1 << 63 else number
-
-
-class Kind(IntEnum):
-    """How the bytes of a step become a value."""
-
-    UINT = 1
-    INT = 2
-    BITS = 3
-    DIGITS = 4
-    TEXT = 5
-    BYTES = 6
-    MAGIC = 7
-
-
-class Extent(IntEnum):
-    """Where a step ends."""
-
-    FIXED = 1  # after ``size`` bytes
-    UNTIL = 2  # at ``literal``, which is not part of the value
-    PREFIX = 3  # after as many bytes as the length in front says
-    REST = 4  # at the end of the datagram, or of what a length field counts
-
-
-class Prefix(IntEnum):
-    """The length in front of a text."""
-
-    NONE = 0
-    UNSIGNED = 1
-    SIGNED = 2
-    UNSIGNED_LITTLE = 3
-    ASCII = 4
-
-
-class Charset(IntEnum):
-    """What a text may hold."""
-
-    ANY = 0
-    ASCII = 1
-    UTF8 = 2
-    JAVA = 3  # what writeUTF makes: at most three bytes a character, NUL as two
-
-
-class Counts(IntEnum):
-    """What a length field counts."""
-
-    NOTHING = 0
-    REST = 1  # the bytes after it
-    DATAGRAM = 2  # all bytes of the message, itself included
-    SPAN = 3  # the steps ``span[0]`` to ``span[1]``
 
 
 @dataclass(frozen=True, slots=True)

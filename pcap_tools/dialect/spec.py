@@ -11,20 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from .kinds import KINDS, PREFIXES
+
 Meaning = Literal["publish", "subscribe", "unsubscribe", "ack", "deliver", "create", "status", "other"]
 Level = Literal["error", "warning", "note", "off"]
 Span = Literal["any-run", "one-level", "rest-levels", "any-levels", "all"]
-
-PREFIXES = ("u8", "s8", "u16", "u16le", "ascii1", "ascii2", "ascii3", "ascii4", "ascii5")
-KEYS_OF_KIND: dict[str, frozenset[str]] = {
-    "uint": frozenset({"size", "bits", "order", "values", "open", "accepted", "counts"}),
-    "int": frozenset({"size", "order", "values", "open", "accepted", "counts"}),
-    "digits": frozenset({"size", "coding", "values", "open", "accepted", "counts"}),
-    "text": frozenset({"size", "until", "or_end", "prefix", "charset"}),
-    "bytes": frozenset({"size", "until", "or_end", "prefix"}),
-    "magic": frozenset({"hex", "ascii"}),
-    "java-block": frozenset(),
-}
 
 
 def _one_or_many(value: Any) -> Any:
@@ -55,7 +46,7 @@ class Table(BaseModel):
 class FieldSpec(Table):
     """One field: how it is written and where it ends."""
 
-    kind: Literal["uint", "int", "digits", "text", "bytes", "magic", "java-block"]
+    kind: Literal[tuple(KINDS)]  # type: ignore[valid-type]
     """What its value is."""
     size: Annotated[int, Field(ge=1, le=65535)] | None = None
     """Bytes, of `digits` digits. A number takes 8 at most, `digits` 18."""
@@ -77,7 +68,7 @@ class FieldSpec(Table):
     """It ends before this delimiter."""
     or_end: bool = False
     """With `until`: it may also end with the datagram."""
-    prefix: Literal[PREFIXES] | None = None  # type: ignore[valid-type]
+    prefix: Literal[tuple(PREFIXES)] | None = None  # type: ignore[valid-type]
     """Its length stands in front of it, written so. Without `size`, `until` and `prefix` it goes to the end."""
     charset: Literal["ascii", "utf-8", "java", "latin-1"] = "utf-8"
     """Bytes outside of it are an error. `java` is what `writeUTF` writes."""
@@ -88,43 +79,14 @@ class FieldSpec(Table):
 
     @model_validator(mode="after")
     def _keys_fit_kind(self) -> FieldSpec:
-        allowed = KEYS_OF_KIND[self.kind]
-        for key in sorted(self.model_fields_set - allowed - {"kind"}):
-            takes = ", ".join(sorted(allowed)) or "no other key"
+        kind = KINDS[self.kind]
+        for key in sorted(self.model_fields_set - kind.keys - {"kind"}):
+            takes = ", ".join(sorted(kind.keys)) or "no other key"
             raise ValueError(f"key {key!r} does not go with kind {self.kind!r}, which takes: {takes}")
-        getattr(self, "_check_" + self.kind.replace("-", "_"))()
+        problem = kind.check(self)
+        if problem:
+            raise ValueError(problem)
         return self
-
-    def _check_uint(self) -> None:
-        if (self.size is None) == (self.bits is None):
-            raise ValueError("expected either size (1 to 8 bytes) or bits (1 to 63)")
-        if self.size is not None and self.size > 8:
-            raise ValueError("expected a size of 1 to 8 bytes")
-        if self.bits is not None and (self.counts or self.order == "little"):
-            raise ValueError("a bit field takes neither counts nor order")
-
-    def _check_int(self) -> None:
-        if self.size is None or self.size > 8:
-            raise ValueError("expected a size of 1 to 8 bytes")
-
-    def _check_digits(self) -> None:
-        if self.size is None or self.size > 18:
-            raise ValueError("expected a size of 1 to 18 digits")
-
-    def _check_text(self) -> None:
-        if sum(key is not None for key in (self.size, self.until, self.prefix)) > 1:
-            raise ValueError("expected at most one of size, until and prefix (none: to the end)")
-        if self.or_end and self.until is None:
-            raise ValueError("or_end goes with until")
-
-    _check_bytes = _check_text
-
-    def _check_magic(self) -> None:
-        if (self.hex is None) == (self.ascii is None):
-            raise ValueError('expected either hex = "AA55" or ascii = "MQTT"')
-
-    def _check_java_block(self) -> None:
-        pass
 
 
 class MessageSpec(Table):

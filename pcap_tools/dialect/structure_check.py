@@ -11,7 +11,8 @@ from collections.abc import Container
 
 from pydantic import ValidationError
 
-from .compiler import NUMERIC, columns_of, field_of, fields_of, forms_of, layout_names, meaning_of
+from .compiler import columns_of, field_of, fields_of, forms_of, layout_names, meaning_of
+from .kinds import number_range
 from .positions import Path
 from .problems import Findings
 from .spec import DialectSpec, FieldSpec, FormSpec, LoopSpec, MessageSpec
@@ -87,8 +88,9 @@ def _check_field(name: str, field: FieldSpec, fields: Container[str], findings: 
         findings.add(("fields", name, "values"), "two names for one number")
     for number in field.accepted:
         _check_accepted(("fields", name, "accepted"), number, field, findings)
-    if field.values:
-        low, high = number_range(field)
+    holds = number_range(field)
+    if field.values and holds:
+        low, high = holds
         for word, number in field.values.items():
             if not low <= number <= high:
                 findings.add(
@@ -97,7 +99,7 @@ def _check_field(name: str, field: FieldSpec, fields: Container[str], findings: 
 
 
 def _check_accepted(path: Path, number: int, field: FieldSpec, findings: Findings) -> None:
-    low, high = number_range(field)
+    low, high = number_range(field) or (0, 0)
     if not low <= number <= high:
         findings.add(path, f"{number} does not fit: the field holds {low} to {high}")
     elif field.values and not field.open and number not in field.values.values():
@@ -257,7 +259,7 @@ class LayoutCheck:
             path = (*self.path, "when", name)
             if not self.findings.known(path, name, self.names, "field in this layout"):
                 continue
-            wanted = int if self.fields[name].kind in NUMERIC else str
+            wanted = int if number_range(self.fields[name]) else str
             if self.fields[name].kind in CONSTANT:
                 self.findings.add(path, "constant bytes select a message by themselves")
             elif any(not isinstance(value, wanted) or isinstance(value, bool) for value in values):
@@ -269,7 +271,7 @@ class LayoutCheck:
     def _guard_can_hold(self, path: Path, field: FieldSpec, values: list[int | str]) -> None:
         for value in values:
             if isinstance(value, int):
-                low, high = number_range(field)
+                low, high = number_range(field) or (0, 0)
                 if not low <= value <= high:
                     self.findings.add(path, f"{value} does not fit the field, which holds {low} to {high}")
                 elif field.values and not field.open and value not in field.values.values():
@@ -368,21 +370,13 @@ class LayoutCheck:
             name = getattr(self.message, column)
             if name is None or not self.findings.known((*self.path, column), name, self.names, "field in this layout"):
                 continue
-            if column in ("code", "qos", "dup") and self.fields[name].kind not in NUMERIC:
+            if column in ("code", "qos", "dup") and number_range(self.fields[name]) is None:
                 self.add(column, f"expected a number, but the field {name!r} is {self.fields[name].kind}")
         for name in self.message.fill:
             self.findings.known((*self.path, "fill", name), name, self.names, "field in this layout")
         if self.message.acks_by not in ("order", "echo", "copy"):
             words = [*self.names, "order", "echo", "copy"]
             self.findings.known((*self.path, "acks_by"), self.message.acks_by, words, "field or way of matching")
-
-
-def number_range(field: FieldSpec) -> tuple[int, int]:
-    """The smallest and the largest number that a field can hold."""
-    if field.kind == "digits":
-        return 0, 10 ** (field.size or 1) - 1
-    bits = field.bits or 8 * (field.size or 1)
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if field.kind == "int" else (0, (1 << bits) - 1)
 
 
 def all_field_names(spec: DialectSpec) -> list[str]:

@@ -15,6 +15,7 @@ from scapy.volatile import RandNum
 
 from pcap_tools.codec import Codec, builder
 from pcap_tools.dialect import load_dialect
+from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.problems import suggestion
 from pcap_tools.dialect.program import Counts, Dialect, Extent, Kind, Layout, Step, Value
 from pcap_tools.layers.packet import DialectPacket
@@ -36,7 +37,7 @@ _NAMED: dict[str, Any] = {
 
 
 class WideNumberField(sf.EnumField[int]):
-    """A number of 3, 5, 6 or 7 bytes."""
+    """A number of 3, 5, 6 or 7 bytes, or of a size of its own."""
 
     __slots__ = ["least", "most"]
 
@@ -81,7 +82,7 @@ def merged_names(layouts: Iterable[Layout]) -> list[str]:
 
 def make_field(step: Step, name: str, default: Value | None) -> Any:
     """The scapy field of a step. ``default`` None means that the builder works it out."""
-    if step.kind in (Kind.UINT, Kind.INT, Kind.DIGITS, Kind.BITS):
+    if step.kind in NUMBERS:
         return _number_field(step, name, default if isinstance(default, int) else None)
     text = default if isinstance(default, bytes) else None
     if step.extent is Extent.FIXED and step.kind is not Kind.MAGIC:
@@ -96,12 +97,11 @@ def _number_field(step: Step, name: str, default: int | None) -> Any:
     if step.kind is Kind.BITS:
         return sf.BitField(name, default, step.bits)
     if step.kind is Kind.DIGITS:
-        return DigitsField(name, default, names, 0, 10**step.size - 1)
+        return DigitsField(name, default, names, *NUMBERS[step.kind](step.size, step.bits))
     signed = step.kind is Kind.INT
     letter = {1: "B", 2: "H", 4: "I", 8: "Q"}.get(step.size)
     if letter is None:
-        least = -(1 << step.size * 8 - 1) if signed else 0
-        return WideNumberField(name, default, names, least, least + (1 << step.size * 8) - 1)
+        return WideNumberField(name, default, names, *NUMBERS[step.kind](step.size, step.bits))
     fmt = ("<" if step.little and step.size > 1 else "!") + (letter.lower() if signed else letter)
     if not names:
         return _PLAIN[fmt](name, default)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from pcap_tools.codec import Codec
 from pcap_tools.codec.message import Message
-from pcap_tools.dialect.program import Dialect, Form, Kind, Layout, Step, Value
+from pcap_tools.dialect.kinds import NUMBERS
+from pcap_tools.dialect.program import Dialect, Form, Layout, Step, Value
 from pcap_tools.errors import UsageError
 from reference_broker.topic_index import index_for
 
 MAX_DATAGRAM = 65_507
-NUMBERS = frozenset({Kind.UINT, Kind.INT, Kind.BITS, Kind.DIGITS})
 
 
 class Composer:

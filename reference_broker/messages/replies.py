@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pcap_tools.codec import Codec
 from pcap_tools.codec.message import Message
+from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.program import Dialect, Extent, Kind, Layout, Value
 from pcap_tools.dialect.spec import ForwardSpec
 
@@ -41,7 +42,11 @@ class Replies:
         if by == "echo":
             return self._build(name, message.form, _shared(layout, message.fields))
         if by == "copy":
-            holder = next(step.name for step in reversed(layout.steps) if step.extent is not Extent.FIXED)
+            holder = next(
+                step.name
+                for step in reversed(layout.steps)
+                if step.extent is not Extent.FIXED and step.kind not in NUMBERS
+            )
             return self._build(name, message.form, {holder: datagram})
         same = {by: message.fields[by]} if by in message.fields else {}
         return self._build(name, message.form, same | self._shared_topic_id(layout, message))

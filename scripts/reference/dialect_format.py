@@ -5,6 +5,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from pcap_tools.dialect import spec
+from pcap_tools.dialect.kinds import KINDS
 from scripts.reference.docstrings import attribute_texts
 from scripts.reference.markdown import MADE, code, table
 from scripts.reference.toml_types import toml_type
@@ -21,19 +22,9 @@ A dialect is a TOML file of these tables. [How to write one](../dialects.md), st
 read](../decoding.md), byte by byte. A key that is not listed is an error, told with its line and a guess at what was
 meant.
 """
-KINDS = """\
+KEYS = """\
 Which keys go with which kind:
 """
-VALUES = {
-    "uint": "a whole number; bytes (`size`) or bits (`bits`)",
-    "int": "a whole number with sign, in two's complement",
-    "digits": "a whole number in decimal digits",
-    "text": "characters",
-    "bytes": "anything",
-    "magic": "constant bytes",
-    "java-block": "`AC ED 00 05 77` and a length byte that counts the rest; its fields are called `<name>` and "
-    "`<name>_length`",
-}
 # Where a model stands in a file.
 PLACES: dict[str, type[BaseModel]] = {
     "Top level": spec.DialectSpec,
@@ -58,8 +49,8 @@ def page() -> str:
     for place, model in PLACES.items():
         parts += [f"## {place}\n{(model.__doc__ or '').replace('``', '`')}\n", _keys(model, texts)]
         if model is spec.FieldSpec:
-            rows = [(code(kind), VALUES[kind], _listed(keys)) for kind, keys in spec.KEYS_OF_KIND.items()]
-            parts += [KINDS, table(("kind", "value", "keys"), rows)]
+            rows = [(code(name), kind.about, _listed(kind.keys)) for name, kind in KINDS.items()]
+            parts += [KEYS, table(("kind", "value", "keys"), rows)]
     return "\n".join([*parts, MADE, ""])
 
 

@@ -116,6 +116,8 @@ def _kind(step: Any) -> str:
         return f"{step.size} {'binary' if step.binary_digits else 'ASCII'} digits"
     counts = {Counts.REST: ", length of the rest", Counts.DATAGRAM: ", length of the datagram"}.get(step.counts, "")
     counts = ", length of fields" if step.counts is Counts.SPAN else counts
+    if step.extent is Extent.ITSELF:
+        return f"{step.kind.name.lower()}{counts}"
     if step.kind in (Kind.UINT, Kind.INT):
         sign, order = "u" if step.kind is Kind.UINT else "i", " little-endian" if step.little else ""
         return f"{sign}{step.size * 8}{order}{counts}"

@@ -27,6 +27,7 @@ from pcap_tools.columnar.decode.text_refs import PLACE_BITS
 from pcap_tools.columnar.decode.walk_kernel import ERRORS, FieldColumn, walk
 from pcap_tools.columnar.read.datagrams import DatagramBatch
 from pcap_tools.dialect import Dialect, Layout
+from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.program import Kind, Step, Value
 from pcap_tools.kernels.jit import i64, kernel
 from pcap_tools.kernels.words import item, put
@@ -120,7 +121,7 @@ def decode_fields(dialect: Dialect, batch: DatagramBatch) -> Iterator[RawResult]
 
 def _field(step: Step, numbers: list[int], payload: bytes) -> RawField:
     start, end, value, value_end = numbers
-    if step.kind in (Kind.TEXT, Kind.BYTES, Kind.MAGIC):
+    if step.kind not in NUMBERS:
         return RawField(start, end, payload[value:value_end])
     if value < 0 and step.kind is not Kind.INT:
         value += 1 << 64

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from pcap_tools.columnar.decode.text_refs import ABSENT, number_ref, tail_ref, text_ref
+from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.program import Charset, Counts, Extent, Form, Kind, Layout, Step, Value
 
 HEAD = 16
@@ -91,6 +92,9 @@ def plan_of(form: Form, layout: Layout, first_step: int, step_size: int) -> tupl
     return plan, head_checks
 
 
+_TAILS = (Extent.UNTIL, Extent.PREFIX, Extent.REST)
+
+
 def _is_usual(layout: Layout, tail: int) -> bool:
     if any(step.optional or step.span_length >= 0 or step.counts is Counts.SPAN for step in layout.steps):
         return False
@@ -98,12 +102,9 @@ def _is_usual(layout: Layout, tail: int) -> bool:
     retain = layout.step(layout.retain) if layout.retain else None
     return (
         len(tails) <= MOST_TAILS
-        and all(step.extent is not Extent.FIXED and step.guard is None and not step.or_end for step in tails)
-        and (retain is None or (retain.extent is Extent.FIXED and retain.kind in _NUMERIC and retain.size <= 8))
+        and all(step.extent in _TAILS and step.guard is None and not step.or_end for step in tails)
+        and (retain is None or (retain.extent is Extent.FIXED and retain.kind in NUMBERS and retain.size <= 8))
     )
-
-
-_NUMERIC = (Kind.UINT, Kind.INT, Kind.BITS, Kind.DIGITS)
 
 
 def offsets_of(steps: Iterable[Step]) -> Iterable[int]:
@@ -170,7 +171,7 @@ def _ref(layout: Layout, index: int, tail: int, offsets: list[int], first_step: 
     step = layout.steps[index]
     if index >= tail:
         return tail_ref(index - tail)
-    if step.kind in _NUMERIC:
+    if step.kind in NUMBERS:
         return number_ref(offsets[index], first_step + index * step_size)
     return text_ref(offsets[index], step.size)
 

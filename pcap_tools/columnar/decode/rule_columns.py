@@ -36,6 +36,7 @@ from pcap_tools.columnar.decode.tables import FormColumn, LayoutColumn, Op, Prog
 from pcap_tools.columnar.decode.text_columns import numbers, validity
 from pcap_tools.columnar.decode.walk_kernel import FieldColumn, read_number, walk
 from pcap_tools.columnar.read.datagrams import DatagramBatch
+from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.program import Dialect, Extent, Kind, Layout, as_int64
 from pcap_tools.kernels.jit import i64, inlined, kernel, type_of, u64
 from pcap_tools.kernels.words import item, put
@@ -247,9 +248,6 @@ def read_rule_columns(
             put(found.has_dup, kept, 1)
 
 
-_NUMBERS = (Kind.UINT, Kind.INT, Kind.BITS, Kind.DIGITS)
-
-
 class RuleColumns:
     """Those of one decoder; ``wanted`` are some of key, number, port, code, accepted, qos and dup."""
 
@@ -305,7 +303,7 @@ class RuleColumns:
     def _step(self, layout: Layout, name: str | None, *columns: str) -> int:
         """The step of a field that is a number, -1 if there is none or no column wants it."""
         index = _index(layout, name) if self._wanted.intersection(columns) else -1
-        return index if index >= 0 and layout.steps[index].kind in _NUMBERS else -1
+        return index if index >= 0 and layout.steps[index].kind in NUMBERS else -1
 
     def _list(self, numbers: Iterable[int]) -> tuple[int, int]:
         first = len(self._listed)
@@ -349,7 +347,7 @@ def _places(layout: Layout, steps: Collection[int]) -> list[int] | None:
     head = layout.steps[: max(steps, default=-1) + 1]
     if any(step.extent is not Extent.FIXED or step.optional for step in head):
         return None
-    if any(layout.steps[index].kind not in _NUMBERS for index in steps):
+    if any(layout.steps[index].kind not in NUMBERS for index in steps):
         return None
     offsets = list(offsets_of(head))
     return [one for index in sorted(steps) for one in (index, offsets[index])]

@@ -262,15 +262,21 @@ class Tables:
         return first, len(named)
 
 
+_BY_EXTENT = {Extent.UNTIL: Op.UNTIL, Extent.PREFIX: Op.PREFIX, Extent.REST: Op.REST}
+_BY_KIND = {
+    Kind.UINT: Op.NUMBER,
+    Kind.INT: Op.SIGNED,
+    Kind.BITS: Op.NUMBER,
+    Kind.DIGITS: Op.DIGITS,
+    Kind.MAGIC: Op.MAGIC,
+}
+_LITTLE = {Kind.UINT: Op.LITTLE, Kind.INT: Op.SIGNED_LITTLE}
+
+
 def _op(step: Step) -> Op:
-    if step.extent is not Extent.FIXED:
-        return {Extent.UNTIL: Op.UNTIL, Extent.PREFIX: Op.PREFIX, Extent.REST: Op.REST}[step.extent]
-    if step.kind is Kind.INT:
-        return Op.SIGNED_LITTLE if step.little else Op.SIGNED
-    if step.kind is Kind.UINT and step.little:
-        return Op.LITTLE
-    others = {Kind.UINT: Op.NUMBER, Kind.BITS: Op.NUMBER, Kind.DIGITS: Op.DIGITS, Kind.MAGIC: Op.MAGIC}
-    return others.get(step.kind, Op.RAW)
+    if step.extent in _BY_EXTENT:
+        return _BY_EXTENT[step.extent]
+    return _LITTLE[step.kind] if step.little else _BY_KIND.get(step.kind, Op.RAW)
 
 
 def _flags(step: Step) -> int:

@@ -16,9 +16,9 @@ from pcap_tools.columnar.decode.schema import COLUMNS
 from pcap_tools.columnar.decode.text_columns import TextWriter
 from pcap_tools.columnar.read.datagrams import DatagramBatch
 from pcap_tools.columnar.text.line_texts import ByOutcome, decimal, joined, quoted, wrapped
+from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.program import Kind, Step
 
-_NUMBERS = (Kind.UINT, Kind.INT, Kind.BITS, Kind.DIGITS)
 _NAMES = ("dialect", "form", "message", "meaning")
 _COLUMNS = [name for name in COLUMNS if name not in ("capture", *_NAMES)]
 
@@ -88,7 +88,7 @@ class JsonLines(Decoder):
         return joined(*parts, "}")
 
     def _values(self, batch: DatagramBatch, step: Step, values: NDArray[np.int64]) -> pa.Array:
-        if step.kind not in _NUMBERS:
+        if step.kind not in NUMBERS:
             return quoted(self._writer.write(batch.buffer, values, len(values)))
         return decimal(pa.array(values if step.kind is Kind.INT else values.view(np.uint64)))
 

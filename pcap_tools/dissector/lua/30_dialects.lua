@@ -2,7 +2,7 @@
 local ts = ...
 local walk, charsets, remember = ts.walk, ts.charsets, ts.remember
 
-local NUMERIC = { uint = true, int = true, bits = true, digits = true }
+local TEXTS = { text = true, bytes = true, magic = true }
 
 local function set_of(list)
     if not list then
@@ -16,7 +16,7 @@ local function set_of(list)
 end
 
 local function prepare_step(step, index, layout)
-    step.is_number = NUMERIC[step.kind] or false
+    step.is_number = not TEXTS[step.kind]
     step.is_last = index == #layout.steps
     step.guards, step.guard, step.allowed = step.guard, set_of(step.guard), set_of(step.allowed)
     step.first_bad = step.charset and charsets.first_bad[step.charset]

@@ -57,7 +57,7 @@ local function shape_of(step)
         end
         return { type = ftypes[BITS_OF[step.size]], sort = "number", mask = mask }
     end
-    local long = step.size > 4 and (step.kind ~= "digits" or step.size > 9)
+    local long = (step.size or 0) > 4 and (step.kind ~= "digits" or step.size > 9)
     if step.kind == "int" then
         return { type = long and ftypes.INT64 or ftypes.INT32, sort = "number", signed = true, long = long }
     end

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pcap_tools.codec import Codec
 from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Form, Layout, Step, builtin_names
+from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.program import Charset, Counts, Extent, Kind, Value
 from tests.vectors import dialect_of, load_vectors, own_dialect_names
 
@@ -112,12 +113,7 @@ def _values(codec: Codec, form: Form, layout: Layout, step: Step) -> st.SearchSt
 
 
 def _numbers(step: Step) -> st.SearchStrategy[int]:
-    if step.kind is Kind.DIGITS:
-        return st.integers(0, 10**step.size - 1)
-    if step.kind is Kind.INT:
-        half = 1 << step.size * 8 - 1
-        return st.integers(-half, half - 1)
-    return st.integers(0, (1 << (step.bits or step.size * 8)) - 1)
+    return st.integers(*NUMBERS[step.kind](step.size, step.bits))
 
 
 def _delimiters(codec: Codec, form: Form, layout: Layout, step: Step) -> list[bytes]:
