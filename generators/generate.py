@@ -141,11 +141,11 @@ def injectors_for(wanted: Mapping[str, float], dialects: list[Dialect]) -> list[
 
 def _place(options: CaptureOptions, script: Script, client: str | None) -> CaptureOptions:
     """The address at which the capture is taken."""
-    if options.point is Point.BROKER:
+    if options.point == Point.BROKER:
         if len(script.sites) > 1:
             raise UsageError("with several brokers, capture at one client or on any: --capture-at any")
         return replace(options, host=script.sites[0].broker[0])
-    if options.point is Point.CLIENT:
+    if options.point == Point.CLIENT:
         nodes = {node.name: node for site in script.sites for node in site.nodes}
         if client not in nodes:
             raise UsageError(f"there is no node {client!r} to capture at; there are: {', '.join(nodes)}")

@@ -52,6 +52,8 @@ class NetworkOptions:
         for name in ("loss", "double", "reorder"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{name} is a share from 0 to 1, not {getattr(self, name)}")
+        if self.delay not in list(Delay):
+            raise UsageError(f"delay is {', '.join(Delay)}, not {self.delay!r}")
         if self.delay_ns < 1:
             raise UsageError("the network needs some time; delay must be above 0")
 
@@ -81,9 +83,9 @@ class Network:
 
     def _delay(self) -> int:
         options = self._options
-        if options.delay is Delay.FIXED:
+        if options.delay == Delay.FIXED:
             return options.delay_ns
-        if options.delay is Delay.UNIFORM:
+        if options.delay == Delay.UNIFORM:
             return max(1, self._rng.jitter(options.delay_ns, options.spread))
         # `log` may differ in its last bit between machines: a microsecond hides that.
         micros = -log(1 - self._rng.random()) * options.delay_ns // 1_000
