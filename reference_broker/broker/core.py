@@ -19,7 +19,7 @@ from reference_broker.broker.numbers import TopicNumbers
 from reference_broker.broker.retained import Retained
 from reference_broker.broker.subscriptions import Filter, Subscriptions
 from reference_broker.broker.turns import SLICE, Turns, Work
-from reference_broker.messages.replies import Replies
+from reference_broker.messages.replies import Replies, Sentence
 from reference_broker.messages.sending import Endpoint, Send
 
 PRIVILEGED_PORTS = 1024
@@ -138,7 +138,7 @@ class Broker:
         topic, forward = self.topic_of(message, source), self.replies.forward(message, datagram)
         if topic is None or not self._is_fit(topic) or self.subscriptions.index.is_wild(topic):
             self._refuse("unknown topic" if topic is None else "topic", source)
-            return self._answer("publish", message, datagram, source, now, "could not be published", topic, None)
+            return self._answer("publish", message, datagram, source, now, Sentence.NOT_PUBLISHED, topic, None)
         if self.turns.is_full_for(source[0]):
             return self._refuse("too much waiting", source)
         matching = self.subscriptions.matching(topic)
@@ -152,11 +152,11 @@ class Broker:
         forwards, line = self._forwards(forward, subscribers, now), ("publish", source)
         if len(subscribers) > SLICE or self.turns.has(source[0], line):
             answer = self._duties(
-                "publish", message, datagram, source, now, "was published", topic, {"forward": forwards}
+                "publish", message, datagram, source, now, Sentence.PUBLISHED, topic, {"forward": forwards}
             )
             return self.turns.begin(source[0], line, chain.from_iterable(answer))
         duties = {"forward": list(forwards)}
-        return self._answer("publish", message, datagram, source, now, "was published", topic, duties)
+        return self._answer("publish", message, datagram, source, now, Sentence.PUBLISHED, topic, duties)
 
     def _forwards(self, datagram: bytes, subscribers: list[Endpoint], now: int) -> Iterator[Send]:
         ephemeral = self.dialect.spec.broker.forward_from == "ephemeral"
@@ -171,7 +171,7 @@ class Broker:
         if text is None or subscriber is None or not self._is_fit(text) or not self._is_known(text):
             is_too_long = text is not None and not self._is_fit(text)
             self._refuse("filter" if is_too_long else "port" if subscriber is None else "unknown topic", source)
-            return self._answer("subscribe", message, datagram, source, now, "cannot be subscribed to", text, None)
+            return self._answer("subscribe", message, datagram, source, now, Sentence.NO_SUCH_TOPIC, text, None)
         if self.turns.is_full_for(subscriber[0]):
             return self._refuse("too much waiting", source)
         filed = self._filed_under(text)
@@ -191,7 +191,7 @@ class Broker:
         duties: dict[str, Iterable[Send | None]] = {"retained": retained()}
         if is_repeat and self._was_replayed(filed, subscriber, now):
             duties = {}
-        answer = self._duties("subscribe", message, datagram, source, now, "is subscribed to", text, duties)
+        answer = self._duties("subscribe", message, datagram, source, now, Sentence.SUBSCRIBED, text, duties)
         return self._in_turn(subscriber, chain.from_iterable(answer), text, now)
 
     def _in_turn(self, subscriber: Endpoint, answer: Work, text: bytes, now: int) -> list[Send]:
@@ -245,7 +245,7 @@ class Broker:
             self.subscriptions.remove(filed, subscriber)
         elif Mistake.SILENT_UNSUBSCRIBE in self.mistakes:
             return []
-        outcome = "is no longer subscribed to" if removed else "was not subscribed to"
+        outcome = Sentence.UNSUBSCRIBED if removed else Sentence.NOT_SUBSCRIBED
         return self._answer("unsubscribe", message, datagram, source, now, outcome, text, {} if removed else None)
 
     def _create(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
@@ -255,7 +255,7 @@ class Broker:
             change = {"create": name.hex(), "number": str(number), "host": source[0], "port": str(source[1])}
             self.on_change(change)
             self.numbers.bind(source, number, name)
-        outcome = "was created" if created else "could not be created"
+        outcome = Sentence.CREATED if created else Sentence.NOT_CREATED
         return self._answer("create", message, datagram, source, now, outcome, message.topic, {} if created else None)
 
     def _acknowledged(self, message: Message, datagram: bytes, source: Endpoint, now: int) -> list[Send]:
@@ -275,7 +275,7 @@ class Broker:
         datagram: bytes,
         source: Endpoint,
         now: int,
-        outcome: str,
+        outcome: Sentence,
         topic: bytes | None,
         duties: Mapping[str, list[Send]] | None,
     ) -> list[Send]:
@@ -290,7 +290,7 @@ class Broker:
         datagram: bytes,
         source: Endpoint,
         now: int,
-        outcome: str,
+        outcome: Sentence,
         topic: bytes | None,
         duties: Mapping[str, Iterable[Send | None]] | None,
     ) -> Iterator[Iterable[Send | None]]:
@@ -307,8 +307,7 @@ class Broker:
                 if ack is not None:
                     yield [Send(ack, source)]
             elif duty == "status":
-                name = (topic or b"").decode(errors="replace")
-                status = self.replies.status(message, f"The topic {name} {outcome}.")
+                status = self.replies.status(message, outcome.about(topic))
                 if status is not None:
                     self.accounts.await_ack(source, now)
                     yield [Send(status, source)]

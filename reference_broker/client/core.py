@@ -22,7 +22,7 @@ from pcap_tools.errors import UsageError
 from reference_broker.client.go_back_n import AckKey, Packet, Reassembly, Window, split
 from reference_broker.client.requests import ClientMistake, Event, EventKind, Outcome, Request, Timing
 from reference_broker.messages.composing import Composer
-from reference_broker.messages.replies import Replies
+from reference_broker.messages.replies import Replies, is_refusal
 from reference_broker.messages.sending import Endpoint, Send
 
 SEQUENCE = "sequence"  # the field of a dialect by which long messages go
@@ -30,7 +30,11 @@ SEQUENCE = "sequence"  # the field of a dialect by which long messages go
 
 class Client:
     """A publisher, a subscriber, or both, of one broker. ``window`` above 0 lets long messages go in sequence, so many
-    packets at once: see ``go_back_n.py``."""
+    packets at once: see ``go_back_n.py``.
+
+    ``follows_form``: requests go in the form in which the broker answers; while it does not answer, resends try the
+    forms in turn. ``first_number`` is that of the first topic that is created.
+    """
 
     def __init__(
         self,
@@ -43,6 +47,8 @@ class Client:
         timing: Timing | None = None,
         mistakes: Iterable[ClientMistake] = (),
         window: int = 0,
+        follows_form: bool = False,
+        first_number: int = 0,
     ) -> None:
         self.dialect, self.broker = dialect, broker
         self.compose = Composer(dialect, form, role)
@@ -61,7 +67,12 @@ class Client:
         self._missing_acks = 0
         self._status_until: int | None = None
         self._numbers: dict[bytes, tuple[int, Request]] = {}
-        self._numbers_used = 0
+        self._numbers_used = first_number
+        self._subscribed: dict[bytes, None] = {}
+        self._forms = [known.name for known in dialect.forms]
+        self._follows_form = follows_form and len(self._forms) > 1
+        self._form = form or self._forms[0]
+        self._form_is_known = False
         self._last_id = 0
 
     # -- what a user asks for -------------------------------------------------------------------------------------
@@ -128,7 +139,7 @@ class Client:
         if message.error is not None:
             return [], [Event(EventKind.UNEXPECTED, message, why=str(message.error))]
         if self._is_answer(message):
-            return self._answered(message, now)
+            return self._answered_in_form(message, now) if self._follows_form else self._answered(message, now)
         try:
             sends, events = self._received(message, datagram, source)
         except UsageError as error:  # its ACK cannot be built: a copy that does not fit, say
@@ -146,6 +157,8 @@ class Client:
         if request is None or request.due_ns > now:
             return self._advance(now)
         if request.sends <= self.timing.limit:
+            if self._follows_form and not self._form_is_known and request.sends > 1:
+                return self._try_next_form(request, now)
             self._mark(request)
             topic = request.topic or _about(request.message)
             event = Event(EventKind.RESENT, request.message, topic, request.sends + 1)
@@ -173,6 +186,35 @@ class Client:
 
     def _is_answer(self, message: Message) -> bool:
         return message.meaning == "ack" or message.message == self.dialect.spec.broker.nak
+
+    def _answered_in_form(self, ack: Message, now: int) -> Outcome:
+        """An ACK in another form than the request's says that the broker speaks that, not that it understood."""
+        request = self._current
+        if request is None or ack.form == request.message.form:
+            self._form_is_known = True
+            return self._answered(ack, now)
+        if self._form_is_known:
+            return [], [Event(EventKind.UNEXPECTED, ack, why=f"it is in the form {ack.form!r}")]
+        self._form_is_known = True
+        sends = self._change_form(request, ack.form, now)
+        return sends, [Event(EventKind.FORM, ack, why=f"the broker speaks the form {ack.form!r}")]
+
+    def _try_next_form(self, request: Request, now: int) -> Outcome:
+        form = self._forms[(self._forms.index(self._form) + 1) % len(self._forms)]
+        sends = self._change_form(request, form, now)
+        topic = request.topic or _about(request.message)
+        return sends, [Event(EventKind.RESENT, request.message, topic, request.sends, why=f"in the form {form!r}")]
+
+    def _change_form(self, current: Request, form: str, now: int) -> list[Send]:
+        """Write all requests anew in another form, and send the current one again."""
+        old, self._form = self.compose, form
+        self.compose = Composer(self.dialect, form, old.role)
+        for request in (current, *self._queue):
+            request.message = old.in_form(request.message, form)
+            request.more = [old.in_form(message, form) for message in request.more]
+        packets = [self._packet(message) for message in (current.message, *current.more)]
+        current.window = Window(packets, max(self._window, 1))
+        return self._sent(current, current.window.open(), now)
 
     def _answered(self, ack: Message, now: int) -> Outcome:
         request, key = self._current, self._key_of(ack)
@@ -204,6 +246,12 @@ class Client:
 
     def _settled(self, request: Request, ack: Message) -> Event:
         kind = EventKind.REFUSED if ack.message == self.dialect.spec.broker.nak else EventKind.ACKNOWLEDGED
+        text, layout = request.message.filter, request.message.layout
+        if text is not None and layout is not None and kind is EventKind.ACKNOWLEDGED:
+            if layout.meaning == "subscribe":
+                self._subscribed[text] = None
+            else:
+                self._subscribed.pop(text, None)
         return Event(kind, request.message, request.topic or _about(request.message), request.sends)
 
     def _received(self, message: Message, datagram: bytes, source: Endpoint) -> Outcome:
@@ -213,11 +261,21 @@ class Client:
         kind = kinds.get(message.meaning or "", EventKind.UNEXPECTED)
         if kind is EventKind.UNEXPECTED:
             return sends, [Event(kind, message, message.topic, why="not a message for clients")]
+        if kind is EventKind.STATUS and is_refusal(message.payload or b""):
+            why = (message.payload or b"").decode(errors="replace")
+            return sends, [Event(EventKind.REFUSED, message, message.topic, why=why)]
         if kind is not EventKind.RECEIVED or not self._window:
-            return sends, [Event(kind, message, message.topic)]
+            return sends, [Event(kind, message, self._topic_of(message))]
         sequence = int(message.fields.get(SEQUENCE, 0))
         whole = self._reassembly.take(message.topic, sequence, message.payload or b"", message.padding)
-        return sends, [Event(kind, message, message.topic, whole=whole)] if whole is not None else []
+        return sends, [Event(kind, message, self._topic_of(message), whole=whole)] if whole is not None else []
+
+    def _topic_of(self, message: Message) -> bytes | None:
+        """The topic of a forward. One that names its topic by the publisher's number is known by the subscription,
+        where there is only one."""
+        if self._is_numbered() and len(self._subscribed) == 1:
+            return next(iter(self._subscribed))
+        return message.topic
 
     def _key_for(self, message: Message, datagram: bytes) -> AckKey | None:
         """How the ACK of a request will be known; None where there is none."""

@@ -43,15 +43,21 @@ class Keyboard:
 class Node:
     """A client on the network.
 
-    Where requests name the port at which their sender listens (``portdigits``), they leave from a port of their
-    own, as in the running system; else one socket does both.
+    Where requests name the port at which their sender listens (``portdigits``), those of a subscriber leave from a
+    port of their own, as in the running system; else one socket does both.
     """
 
-    def __init__(self, client: Client, bind: Endpoint, on_event: Callable[[Event], None] = lambda event: None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        bind: Endpoint,
+        on_event: Callable[[Event], None] = lambda event: None,
+        is_subscriber: bool = True,
+    ) -> None:
         self.client, self._on_event = client, on_event
         self._listening = _bound(client.broker, bind)
         self._sending = self._listening
-        if client.dialect.spec.broker.subscriber_port is not None:
+        if is_subscriber and client.dialect.spec.broker.subscriber_port is not None:
             self._sending = _bound(client.broker, (bind[0], 0))
 
     @property

@@ -29,6 +29,7 @@ class EventKind(StrEnum):
     GAVE_UP = "gave-up"  # it was never acknowledged
     RECEIVED = "received"  # a message under a topic that we subscribed to
     STATUS = "status"  # a sentence of the broker's
+    FORM = "form"  # from now on requests are in another form: `why` says which
     UNEXPECTED = "unexpected"  # an ACK that answers nothing, or no message of the dialect at all
 
 

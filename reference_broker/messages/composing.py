@@ -9,6 +9,7 @@ from pcap_tools.codec.message import Message
 from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.program import Dialect, Form, Layout, Step, Value
 from pcap_tools.errors import UsageError
+from reference_broker.messages.replies import shared_fields
 from reference_broker.topic_index import index_for
 
 MAX_DATAGRAM = 65_507
@@ -19,7 +20,7 @@ class Composer:
     (``rolebyte``: a sensor's publish or a dashboard's); input that the dialect cannot carry is a ``UsageError``."""
 
     def __init__(self, dialect: Dialect, form: str | None = None, role: str | None = None) -> None:
-        self._dialect, self._form, self._role = dialect, form, role
+        self._dialect, self._form, self.role = dialect, form, role
         self._codec = Codec(dialect)
         self._index = index_for(dialect.spec.topics)
         if form is not None and dialect.form(form) is None:
@@ -59,6 +60,12 @@ class Composer:
         form = self._dialect.form(bare.form)
         return ((form.pad_to if form else 0) or MAX_DATAGRAM) - bare.length + bare.padding
 
+    def in_form(self, message: Message, form: str) -> Message:
+        """The same message in another form."""
+        other = Composer(self._dialect, form, self.role)
+        name = message.message or ""
+        return other.message(name, shared_fields(other._layouts()[name], message.fields))
+
     def can(self, meaning: str) -> bool:
         """Whether the dialect has a request of this meaning."""
         return bool(self._names(meaning))
@@ -81,7 +88,7 @@ class Composer:
         if not names:
             raise UsageError(f"{self._dialect.name} has no message to {meaning}")
         spec = self._dialect.spec.messages
-        mine = [name for name in names if self._role is not None and spec[name][0].sender == self._role]
+        mine = [name for name in names if self.role is not None and spec[name][0].sender == self.role]
         return self._layouts()[(mine or names)[0]]
 
     def _names(self, meaning: str) -> list[str]:

@@ -2,11 +2,45 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from pcap_tools.codec import Codec
 from pcap_tools.codec.message import Message
 from pcap_tools.dialect.kinds import NUMBERS
 from pcap_tools.dialect.program import Dialect, Extent, Kind, Layout, Value
 from pcap_tools.dialect.spec import ForwardSpec
+
+
+class Sentence(StrEnum):
+    """The sentences of status messages; ``{}`` stands for the topic. The original's where it is known: its subscriber
+    asks again after exactly that of ``NO_SUCH_TOPIC``, and after no other."""
+
+    PUBLISHED = "The topic {} was published."
+    NOT_PUBLISHED = "The topic {} could not be published."
+    SUBSCRIBED = "The topic {} is subscribed to."
+    NO_SUCH_TOPIC = "This topic does not exist."
+    UNSUBSCRIBED = "The topic {} is no longer subscribed to."
+    NOT_SUBSCRIBED = "The topic {} was not subscribed to."
+    CREATED = "The topic {} was created."
+    NOT_CREATED = "The topic {} could not be created."
+
+    def about(self, topic: bytes | None) -> str:
+        return self.replace("{}", (topic or b"").decode(errors="replace"))
+
+
+REFUSALS = (Sentence.NOT_PUBLISHED, Sentence.NO_SUCH_TOPIC, Sentence.NOT_SUBSCRIBED, Sentence.NOT_CREATED)
+
+
+def is_refusal(text: bytes) -> bool:
+    """Whether a status message says that a request was refused.
+
+    >>> is_refusal(b"The topic home was not subscribed to."), is_refusal(b"The topic home was created.")
+    (True, False)
+    """
+    return any(
+        text.startswith(head.encode()) and text.endswith(tail.encode())
+        for head, _, tail in (sentence.partition("{}") for sentence in REFUSALS)
+    )
 
 
 class Replies:
@@ -40,7 +74,7 @@ class Replies:
             return self._constant_acks[key]
         layout = self._layout(name, message.form)
         if by == "echo":
-            return self._build(name, message.form, _shared(layout, message.fields))
+            return self._build(name, message.form, shared_fields(layout, message.fields))
         if by == "copy":
             holder = next(
                 step.name
@@ -63,12 +97,12 @@ class Replies:
         name = self._spec.broker.nak
         if name is None:
             return None
-        return self._build(name, message.form, _shared(self._layout(name, message.form), message.fields))
+        return self._build(name, message.form, shared_fields(self._layout(name, message.form), message.fields))
 
     def ack_in_place_of(self, nak: Message, request: str) -> Message:
         """The ACK that would have come had a request not been refused."""
         name = self._acks.get(request) or request
-        fields = _shared(self._layout(name, nak.form), nak.fields)
+        fields = shared_fields(self._layout(name, nak.form), nak.fields)
         return self.codec.message(name, fields, form=nak.form)
 
     def status(self, message: Message, text: str) -> bytes | None:
@@ -93,7 +127,7 @@ class Replies:
 
     def _passed_on(self, how: ForwardSpec, message: Message) -> Message:
         layout = self._layout(how.becomes, message.form)
-        fields = _shared(layout, message.fields)
+        fields = shared_fields(layout, message.fields)
         if how.topic_without and layout.topic:
             topic = fields[layout.topic]
             if isinstance(topic, bytes):
@@ -110,7 +144,7 @@ class Replies:
         return self.codec.build(self.codec.message(name, fields, form=form))
 
 
-def _shared(layout: Layout, fields: dict[str, Value]) -> dict[str, Value]:
+def shared_fields(layout: Layout, fields: dict[str, Value]) -> dict[str, Value]:
     """The values that another message has a place for; what selects or measures it is worked out anew."""
     return {
         step.name: fields[step.name]

@@ -180,7 +180,7 @@ def test_topicnumber_echoes_tells_and_forwards() -> None:
 
 def test_topicnumber_says_so_when_a_request_fails() -> None:
     bench = Bench("topicnumber")
-    assert "cannot be subscribed to" in bench.say(SUBSCRIBER, "SUBSCRIPTION", text="nothing")[-1]
+    assert "This topic does not exist." in bench.say(SUBSCRIBER, "SUBSCRIPTION", text="nothing")[-1]
     assert "was not subscribed to" in bench.say(SUBSCRIBER, "UNSUBSCRIPTION", text="nothing")[-1]
     assert "could not be published" in bench.say(PUBLISHER, "PUBLICATION", topic_number=3, text="x")[-1]
 

@@ -5,8 +5,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -161,7 +162,7 @@ def test_a_node_both_subscribes_and_publishes() -> None:
     with broker("topicnumber") as to:
         answer = typed("topicnumber", to, ["play", "node"], ["create:weather", "sub:weather", "weather:sunny", "exit"])
     assert answer.returncode == 0
-    assert "0: sunny" in answer.stdout.splitlines()
+    assert "weather: sunny" in answer.stdout.splitlines()
 
 
 def test_many_publishers_and_subscribers_at_once() -> None:
@@ -228,7 +229,109 @@ def test_a_message_longer_than_a_packet(topicshark: Command) -> None:
             until(node, "acknowledged: SUBSCRIPTION news")
             answer = topicshark("publish", "news", text, "--dialect", "topicnumber", "--to", to, "--window", "4")
             assert answer.returncode == 0, answer.stderr
-            assert until(node, "0: all the news") == f"0: {text}"
+            assert until(node, "news: all the news") == f"news: {text}"
         answer = topicshark("publish", "news", text, "--dialect", "topicnumber", "--to", to)
         assert answer.returncode == 2
         assert "at most 1400" in answer.stderr
+
+
+# -- forms and endings ------------------------------------------------------------------------------------------------
+
+JAVA_ACK = bytes.fromhex("aced00057716010000124f4b202d2052656365697665642074686973")  # a real one
+
+
+@contextmanager
+def java_broker() -> Iterator[tuple[str, list[bytes]]]:
+    """Acknowledges every datagram in a Java block, as the original does before it looks; gives what came."""
+    came: list[bytes] = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
+        bound.bind(("127.0.0.1", 0))
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    datagram, source = bound.recvfrom(65_535)
+                    if not datagram:
+                        return
+                    came.append(datagram)
+                    bound.sendto(JAVA_ACK, source)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        port = bound.getsockname()[1]
+        try:
+            yield f"127.0.0.1:{port}", came
+        finally:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
+                last.sendto(b"", ("127.0.0.1", port))
+            thread.join(PATIENCE_S)
+
+
+def test_a_client_follows_the_form_in_which_the_broker_answers(topicshark: Command) -> None:
+    """It said "acknowledged" though the broker had acknowledged what it did not understand."""
+    with java_broker() as (to, came):
+        answer = topicshark("publish", "temperature", "61", "--dialect", "topicbyte", "--to", to)
+    assert answer.returncode == 0
+    assert "the broker speaks the form 'java': following it" in answer.stderr
+    assert came == [b"\x03\x0a61", bytes.fromhex("aced00057706030a00023631")]
+
+
+def test_a_form_that_was_asked_for_stays(topicshark: Command) -> None:
+    with java_broker() as (to, came):
+        topicshark("publish", "temperature", "61", "--dialect", "topicbyte", "--to", to, "--form", "documented")
+    assert came == [b"\x03\x0a61"]
+
+
+def test_portdigits_clients_write_the_observed_form_as_nothing_would_tell_them(topicshark: Command) -> None:
+    """From the port that was asked for: a publisher does not listen anywhere else."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as deaf,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one,
+    ):
+        deaf.bind(("127.0.0.1", 0))
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+        one.close()
+        to = f"127.0.0.1:{deaf.getsockname()[1]}"
+        words = ("publish", "temperature", "14", "--dialect", "portdigits", "--to", to, "--bind", f"127.0.0.1:{port}")
+        assert topicshark(*words).returncode == 0
+        datagram, source = deaf.recvfrom(2_000)
+    assert source == ("127.0.0.1", port)
+    assert len(datagram) == 1_500
+    assert datagram[5:18] == bytes.fromhex("010001aced0005770400023134")
+
+
+def test_a_refused_subscription_is_a_failure(topicshark: Command) -> None:
+    with broker("topicnumber") as to:
+        answer = topicshark("subscribe", "nothing", "--dialect", "topicnumber", "--to", to, "--timeout", "60")
+    assert answer.returncode == 1
+    assert "refused: MESSAGE: This topic does not exist." in answer.stderr
+
+
+def test_a_node_stops_after_its_time_and_after_its_messages() -> None:
+    with broker("colon") as to:
+        with started("play", "node", "--to", to, "--timeout", "0.2") as node:
+            assert node.wait(timeout=PATIENCE_S) == 0
+        with started("play", "node", "--to", to, "--count", "1") as node:
+            assert node.stdin is not None
+            node.stdin.write("sub:a\na:x\n")
+            node.stdin.flush()
+            assert node.wait(timeout=PATIENCE_S) == 0
+
+
+def test_sigterm_ends_a_subscriber_with_a_goodbye() -> None:
+    with broker("mqttsn") as to, started("subscribe", "news", "--dialect", "mqttsn", "--to", to) as listener:
+        until(listener, "acknowledged: SUBSCRIBE")
+        listener.send_signal(signal.SIGTERM)
+        assert until(listener, "acknowledged: DISCONNECT")
+        assert listener.wait(timeout=PATIENCE_S) == 0
+
+
+def test_two_publishers_of_one_message_do_not_share_a_number(topicshark: Command) -> None:
+    """Both used number 0, and a broker with shared numbers took the second one's topic for the first one's."""
+    with started(
+        "broker", "--dialect", "topicnumber", "--port", "0", "--quiet", "--mistake", "shared-numbers"
+    ) as process:
+        to = f"127.0.0.1:{until(process, 'listening on').split()[4]}"
+        for topic in ("one", "two"):
+            assert topicshark("publish", topic, "x", "--dialect", "topicnumber", "--to", to).returncode == 0

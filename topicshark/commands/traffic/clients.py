@@ -1,12 +1,17 @@
 """What `publish`, `subscribe` and `play` share: their options, the client they make, and how they tell what happens."""
 
 import os
-from collections.abc import Callable
+import secrets
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
 from topicshark.exit_codes import ExitCode
+
+GOODBYE_S = 2.0
 
 Dialect = Annotated[str, typer.Option(metavar="NAME|FILE.toml", help="Dialect to speak.")]
 To = Annotated[
@@ -21,7 +26,7 @@ ResendAfter = Annotated[
 ]
 Tries = Annotated[int | None, typer.Option(min=1, help="Maximum number of sends. Default: set by the dialect, or 5.")]
 Backoff = Annotated[float, typer.Option(min=1.0, help="Multiply the wait by this factor after each send.")]
-Qos = Annotated[int, typer.Option(min=-1, max=1, help="MQTT-SN: quality of service.")]
+Qos = Annotated[int, typer.Option(min=-1, max=2, help="MQTT-SN: quality of service.")]
 Fields = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Set another field of the request (repeatable)."),
@@ -55,6 +60,7 @@ def make_client(
     qos: int = 1,
     mistakes: list[str] | None = None,
     window: int = 0,
+    is_subscriber: bool = True,
 ) -> tuple[Any, Callable[[Callable[[Any], None]], Any]]:
     """The client, and what makes a node of it once there is somebody to tell its events to."""
     from pcap_tools.dialect import load_dialect
@@ -74,13 +80,18 @@ def make_client(
         "timing": Timing.of(spoken, resend_after, tries - 1 if tries else None, backoff),
         "mistakes": [ClientMistake(name) for name in mistakes or []],
         "window": window,
+        "first_number": secrets.randbelow(1 << 31),  # another publisher may share the broker's numbers
     }
     if spoken.spec.broker.sessions == "mqtt-sn":
         settings |= {"qos": qos, "client_id": f"topicshark-{os.getpid()}".encode()}
+    else:
+        settings["follows_form"] = form is None
+    if form is None and "ack" not in spoken.spec.broker.order.get("publish", ["ack"]):
+        form = spoken.forms[-1].name  # nothing will tell which one the broker speaks: the observed one
     client = client_for(spoken, broker, form, **settings)
 
     def node(on_event: Callable[[Any], None]) -> Any:
-        made = Node(client, own, on_event)
+        made = Node(client, own, on_event, is_subscriber)
         client.listen_port = made.address[1]
         return made
 
@@ -161,7 +172,9 @@ class Teller:
             self.acknowledged += 1
             (_out if self._acks_on_stdout else _err)(f"acknowledged: {about}{tries}")
         elif event.kind is EventKind.RESENT:
-            _err(f"no acknowledgement yet, resent: {about} (send {event.sends})")
+            _err(f"no acknowledgement yet, resent: {about} (send {event.sends}){' ' + event.why if event.why else ''}")
+        elif event.kind is EventKind.FORM:
+            _err(f"{event.why}: following it")
         else:
             self.failed += event.kind in (EventKind.GAVE_UP, EventKind.REFUSED)
             words = {EventKind.GAVE_UP: "never acknowledged", EventKind.REFUSED: "refused"}
@@ -182,14 +195,39 @@ def _err(line: str) -> None:
 
 
 def finish(node: Any, client: Any) -> None:
-    """Wait for what is still on its way, then say good-bye."""
-    node.settle()
-    node.send(client.close(node.now()))
-    node.settle()
+    """Wait for what is still on its way, then say good-bye. A signal shortens the wait."""
+    with until_signal():
+        node.settle()
+    with until_signal():
+        node.send(client.close(node.now()))
+        node.run(lambda: client.is_idle, GOODBYE_S)
 
 
-def run_prompt(node: Any, prompt: Any) -> None:
-    """Serve the network and the keyboard until the user has had enough."""
+class _Signalled(BaseException):
+    """SIGTERM or SIGINT came."""
+
+
+@contextmanager
+def until_signal() -> Iterator[None]:
+    """Run a block that SIGTERM and SIGINT end early, so that what comes after it still happens."""
+
+    def end(*_: object) -> None:
+        raise _Signalled
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    except _Signalled:
+        pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def run_prompt(
+    node: Any, prompt: Any, is_over: Callable[[], bool] = lambda: False, timeout: float | None = None
+) -> None:
+    """Serve the network and the keyboard until the user, ``is_over`` or the time ends it."""
     import sys
 
     from reference_broker.client.node import Keyboard
@@ -202,4 +240,5 @@ def run_prompt(node: Any, prompt: Any) -> None:
             say(prompt.hint)
 
     say(prompt.hint)
-    node.run(lambda: prompt.is_over, keyboard=Keyboard(sys.stdin.fileno(), on_line))
+    keyboard = Keyboard(sys.stdin.fileno(), on_line)
+    node.run(lambda: prompt.is_over or is_over(), timeout, keyboard=keyboard)

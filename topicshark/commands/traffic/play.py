@@ -63,22 +63,37 @@ def play(
     loop = load_dialect(spoken).spec.application.loop
     role = part.value if loop and part in (Part.SENSOR, Part.ACTUATOR, Part.DASHBOARD) else None
     client, make_node = clients.make_client(
-        spoken, to, bind, form, role, resend_after, tries, backoff, qos, window=window
+        spoken,
+        to,
+        bind,
+        form,
+        role,
+        resend_after,
+        tries,
+        backoff,
+        qos,
+        window=window,
+        is_subscriber=part is not Part.SENSOR,
     )
     subject = (topic or ("temperature/room1" if loop else "temperature")).encode()
     teller = clients.Teller()
     reactor = _Reactor(_application(part, client.dialect, subject), client, teller)
     with make_node(reactor.on_event) as node:
         reactor.node = node
-        if part is Part.NODE:
-            from reference_broker.client.prompt import Prompt
 
-            clients.run_prompt(node, Prompt(client, clients.say))
-        elif part is Part.SENSOR:
-            _measure(node, client, teller, subject, _values(readings, seed, count), every, timeout)
-        else:
-            node.send(client.subscribe(reactor.application.filter, node.now()))
-            node.run(lambda: bool(teller.failed) or (count is not None and teller.received >= count), timeout)
+        def is_over() -> bool:
+            return count is not None and teller.received >= count
+
+        with clients.until_signal():
+            if part is Part.NODE:
+                from reference_broker.client.prompt import Prompt
+
+                clients.run_prompt(node, Prompt(client, clients.say), is_over, timeout)
+            elif part is Part.SENSOR:
+                _measure(node, client, teller, subject, _values(readings, seed, count), every, timeout)
+            else:
+                node.send(client.subscribe(reactor.application.filter, node.now()))
+                node.run(lambda: bool(teller.failed) or is_over(), timeout)
         clients.finish(node, client)
     raise typer.Exit(teller.exit_code)
 

@@ -36,7 +36,7 @@ def publish(
     never acknowledged.
     """
     client, make_node = clients.make_client(
-        dialect, to, bind, form, role, resend_after, tries, backoff, qos, mistake, window
+        dialect, to, bind, form, role, resend_after, tries, backoff, qos, mistake, window, is_subscriber=False
     )
     teller = clients.Teller(acks_on_stdout=True)
     if topic is not None:
@@ -49,6 +49,7 @@ def publish(
         else:
             from reference_broker.client.prompt import Prompt
 
-            clients.run_prompt(node, Prompt(client, clients.say, subscribes=False, retain=retain))
+            with clients.until_signal():
+                clients.run_prompt(node, Prompt(client, clients.say, subscribes=False, retain=retain))
         clients.finish(node, client)
     raise typer.Exit(teller.exit_code)

@@ -45,10 +45,13 @@ def subscribe(
         if filter_text is None:
             from reference_broker.client.prompt import Prompt
 
-            clients.run_prompt(node, Prompt(client, clients.say, publishes=False, more=more))
+            prompt = Prompt(client, clients.say, publishes=False, more=more)
+            with clients.until_signal():
+                clients.run_prompt(node, prompt, lambda: count is not None and teller.received >= count, timeout)
         else:
-            node.send(client.subscribe(filter_text.encode(), node.now(), more))
-            _listen(node, teller, count, timeout)
+            with clients.until_signal():
+                node.send(client.subscribe(filter_text.encode(), node.now(), more))
+                _listen(node, teller, count, timeout)
             if unsubscribe and not teller.failed:
                 node.send(client.unsubscribe(filter_text.encode(), node.now()))
         clients.finish(node, client)
