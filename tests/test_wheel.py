@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -16,7 +18,17 @@ import pytest
 from tests.conftest import REPO
 
 PACKAGES = ("pcap_tools", "reference_broker", "generators", "spark_analysis", "topicshark")
-SOURCES = (*PACKAGES, "tests", "pyproject.toml", "LICENSE", "README.md", "pyspark_topicshark.py")
+SHARED = {"notebooks": "share/topicshark/notebooks", "wireshark": "share/topicshark/wireshark"}
+SOURCES = (
+    *PACKAGES,
+    *SHARED,
+    "tests",
+    "pyproject.toml",
+    "LICENSE",
+    "README.md",
+    "pyspark_topicshark.py",
+    "dissector.lua",
+)
 NEEDED_SETUPTOOLS = 77
 
 pytestmark = [
@@ -51,7 +63,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_has_every_file_that_the_program_reads_and_no_tests(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    ours = {name for name in names if ".dist-info/" not in name}
+    ours = {name for name in names if ".dist-info/" not in name and ".data/" not in name}
     wanted = {
         str(path.relative_to(REPO))
         for package in PACKAGES
@@ -60,6 +72,10 @@ def test_it_has_every_file_that_the_program_reads_and_no_tests(wheel: Path) -> N
     }
     assert "pcap_tools/dialects/colon.toml" in wanted
     assert sorted(ours ^ (wanted | {"pyspark_topicshark.py"})) == []
+    shared = {name.partition(".data/data/")[2] for name in names if ".data/" in name}
+    notebooks = {f"share/topicshark/notebooks/{path.name}" for path in (REPO / "notebooks").glob("*.ipynb")}
+    others = {"notebooks/README.md", "wireshark/colorfilters", "wireshark/dissector.lua"}
+    assert shared == notebooks | {f"share/topicshark/{name}" for name in others}
 
 
 def test_it_says_what_it_is(wheel: Path) -> None:
@@ -86,3 +102,33 @@ def test_its_command_works_in_an_environment_of_its_own(wheel: Path, tmp_path: P
     assert done(command, "--version", cwd=tmp_path) == f"topicshark {version('topicshark')}\n"
     assert re.search(r"^colon\b", done(command, "dialects", "list", cwd=tmp_path), re.M)
     assert "pubsub" in done(command, "dissector", cwd=tmp_path)
+    listed = done(*pip, "show", "-f", "topicshark", cwd=tmp_path).partition("Files:")[2].split()
+    tops = {name.partition("/")[0] for name in listed if not name.startswith("..") and ".dist-info/" not in name}
+    assert tops == {*PACKAGES, "pyspark_topicshark.py", "__pycache__"}
+    code = """
+import topicshark
+topicshark.generate("building", "b.pcap", sensors=2, rounds=1)
+print(topicshark.read_pcap("b.pcap").num_rows > 10, topicshark.check("b.pcap", engine="local").sessions[0].verdict)
+"""
+    assert done(python, "-c", code, cwd=tmp_path) == "True pass\n"
+    assert (home / "share" / "topicshark" / "wireshark" / "colorfilters").is_file()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not os.environ.get("TOPICSHARK_RELEASE"), reason="downloads every dependency: scripts/release.sh")
+def test_it_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    """Nothing lent: pip resolves the dependencies of the wheel. The installed notebook runs, Spark excepted."""
+    home = tmp_path / "env"
+    done(sys.executable, "-m", "venv", home, cwd=tmp_path)
+    python, command = home / "bin" / "python", home / "bin" / "topicshark"
+    constraints = ("-c", REPO / "constraints.txt") if sys.version_info[:2] == (3, 11) else ()
+    done(python, "-m", "pip", "install", "--quiet", *constraints, wheel, "nbclient", "ipykernel", cwd=tmp_path)
+    done(python, "-m", "pip", "check", cwd=tmp_path)
+    assert done(command, "--version", cwd=tmp_path) == f"topicshark {version('topicshark')}\n"
+    done(command, "generate", "building", "-o", "b.pcap", cwd=tmp_path)
+    done(command, "check", "b.pcap", cwd=tmp_path)
+    done(command, "dissector", "-o", "dissector.lua", cwd=tmp_path)
+    notebook = home / "share" / "topicshark" / "notebooks" / "write_your_own_dialect.ipynb"
+    done(home / "bin" / "jupyter", "execute", notebook, "--output=done.ipynb", cwd=tmp_path)
+    cells = json.loads((notebook.parent / "done.ipynb").read_text())["cells"]
+    assert "image/png" in cells[-1]["outputs"][-1]["data"]
