@@ -12,7 +12,7 @@ PACKAGES := $(patsubst %/__init__.py,%,$(wildcard $(addsuffix /__init__.py,pcap_
 PYTHON_CODE := $(PACKAGES) $(wildcard tests benchmarks fuzzing notebooks scripts)
 LUA_CODE := $(shell find . -name '*.lua' -not -path './.*' -not -path './build/*')
 
-.PHONY: help setup test long lint bench accuracy fuzz soak demo notebook clean
+.PHONY: help setup test long lint bench accuracy fuzz soak demo notebook release clean
 .DEFAULT_GOAL := help
 
 help: ## print this list
@@ -82,6 +82,9 @@ demo: setup ## set-up, then the main job end to end on generated traffic
 notebook: setup ## the notebooks in JupyterLab
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[notebook]'
 	$(BIN)/jupyter lab notebooks
+
+release: $(TESTS) ## sdist and wheel, tried in empty environments; scripts/release.sh tag also tags
+	scripts/release.sh check
 
 clean: ## remove the virtual environment and everything generated
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
