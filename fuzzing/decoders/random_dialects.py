@@ -160,6 +160,8 @@ def _magic(rng: random.Random) -> Table:
 def _length(rng: random.Random, counts: str | list[str]) -> Table:
     if rng.random() < 0.3:
         return {"kind": "digits", "size": rng.choice((1, 2, 3, 5, 18)), "counts": counts}
+    if rng.random() < 0.15:
+        return {"kind": "varint", "counts": counts}
     size, order = rng.choice((1, 1, 2, 3, 4, 7, 8)), rng.choice(("big", "little"))
     return {"kind": rng.choice(("uint", "int")), "size": size, "order": order, "counts": counts}
 
@@ -201,6 +203,8 @@ def _some_field(rng: random.Random, may_be_open: bool) -> Table:
         return {"kind": "digits", "size": size, "coding": coding} | _values(rng, 0, 10**size - 1)
     if way < 0.42:
         return _magic(rng)
+    if way < 0.47:
+        return {"kind": "varint"} | _values(rng, 0, (1 << 28) - 1)
     kind = rng.choice(("text", "text", "bytes"))
     charset = {"charset": rng.choice(("ascii", "utf-8", "java", "latin-1"))} if kind == "text" else {}
     ends: list[Table] = [{"size": rng.choice((1, 2, 5, 8, 16, 40))}, {"until": rng.choice(UNTILS)}]

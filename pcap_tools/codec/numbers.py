@@ -21,6 +21,7 @@ from pcap_tools.errors import UsageError
 
 Reader = Callable[[Step, bytes, int, int], tuple[int, int]]
 Writer = Callable[[Step, int, bool], bytes]
+_MOST_VARINT = 4
 
 
 class Stop(Exception):
@@ -86,14 +87,40 @@ def _write_digits(step: Step, value: int, check: bool) -> bytes:
     return bytes(int(digit) + (0 if step.binary_digits else 0x30) for digit in digits)
 
 
+def _read_varint(step: Step, data: bytes, at: int, limit: int) -> tuple[int, int]:
+    value = 0
+    for index in range(_MOST_VARINT):
+        if at + index >= limit:
+            raise Stop(WireError.INCOMPLETE, at)
+        byte = data[at + index]
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            if byte == 0 and index:  # a shorter one would do
+                break
+            return value, at + index + 1
+    raise Stop(WireError.BAD_VALUE, at)
+
+
+def _write_varint(step: Step, value: int, check: bool) -> bytes:
+    if check and not fits(step, value):
+        raise UsageError(f"{value} does not fit the {_MOST_VARINT} bytes of {step.name!r}, which hold 7 bits each")
+    rest, written = value % (1 << 7 * _MOST_VARINT), bytearray()
+    while rest > 0x7F:
+        written.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*written, rest])
+
+
 READERS: dict[Kind, Reader] = {
     Kind.UINT: _read_whole,
     Kind.INT: _read_whole,
     Kind.BITS: _read_bits,
     Kind.DIGITS: _read_digits,
+    Kind.VARINT: _read_varint,
 }
 WRITERS: dict[Kind, Writer] = {
     Kind.UINT: _write_whole,
     Kind.INT: _write_whole,
     Kind.DIGITS: _write_digits,
+    Kind.VARINT: _write_varint,
 }

@@ -30,6 +30,7 @@ class Kind(IntEnum):
     TEXT = 5
     BYTES = 6
     MAGIC = 7
+    VARINT = 8
 
 
 class Extent(IntEnum):
@@ -76,6 +77,7 @@ NUMBERS: dict[Kind, Callable[[int, int], Range]] = {
     Kind.INT: lambda size, bits: (-(1 << 8 * size - 1), (1 << 8 * size - 1) - 1),
     Kind.BITS: lambda size, bits: (0, (1 << bits) - 1),
     Kind.DIGITS: lambda size, bits: (0, int(10**size) - 1),
+    Kind.VARINT: lambda size, bits: (0, (1 << 28) - 1),
 }
 
 _CHARSETS = {"ascii": Charset.ASCII, "utf-8": Charset.UTF8, "java": Charset.JAVA, "latin-1": Charset.ANY}
@@ -193,6 +195,12 @@ KINDS: dict[str, FieldKind] = {
         "a whole number with sign, in two's complement", _NUMBER_KEYS | {"size", "order"}, _int, _check_int
     ),
     "digits": FieldKind("a whole number in decimal digits", _NUMBER_KEYS | {"size", "coding"}, _digits, _check_digits),
+    "varint": FieldKind(
+        "a whole number as MQTT writes lengths: 7 bits a byte, the lowest first, the highest bit set in all bytes but "
+        "the last; 1 to 4 bytes, and no more than it takes",
+        _NUMBER_KEYS,
+        lambda field: number(Kind.VARINT, field, extent=Extent.ITSELF),
+    ),
     "text": FieldKind("characters", frozenset({"size", "until", "or_end", "prefix", "charset"}), _text, _check_text),
     "bytes": FieldKind("anything", frozenset({"size", "until", "or_end", "prefix"}), _text, _check_text),
     "magic": FieldKind("constant bytes", frozenset({"hex", "ascii"}), _magic, _check_magic),

@@ -26,18 +26,19 @@ _PAD = 64  # so that blocks may be read from any literal
 
 
 class Op(IntEnum):
-    """How a step is read. Up to DIGITS the value is a number, up to RAW the size is fixed."""
+    """How a step is read. Up to DIGITS the value is a number, up to RAW the size is fixed, but for VARINT."""
 
     NUMBER = 0  # uint, big-endian, and bits
     LITTLE = 1  # uint, little-endian
     SIGNED = 2
     SIGNED_LITTLE = 3
-    DIGITS = 4
-    MAGIC = 5
-    RAW = 6
-    UNTIL = 7
-    PREFIX = 8
-    REST = 9
+    VARINT = 4
+    DIGITS = 5
+    MAGIC = 6
+    RAW = 7
+    UNTIL = 8
+    PREFIX = 9
+    REST = 10
 
 
 class Flag(IntEnum):
@@ -268,6 +269,7 @@ _BY_KIND = {
     Kind.INT: Op.SIGNED,
     Kind.BITS: Op.NUMBER,
     Kind.DIGITS: Op.DIGITS,
+    Kind.VARINT: Op.VARINT,
     Kind.MAGIC: Op.MAGIC,
 }
 _LITTLE = {Kind.UINT: Op.LITTLE, Kind.INT: Op.SIGNED_LITTLE}

@@ -49,6 +49,7 @@ _CHARSET, _COUNTS, _PREFIX = int(StepColumn.CHARSET), int(StepColumn.COUNTS), in
 _SPAN_FIRST, _SPAN_LAST, _SPAN_LENGTH = (int(StepColumn.SPAN_FIRST) + index for index in range(3))
 _NUMBER, _LITTLE, _SIGNED, _SIGNED_LITTLE = (int(op) for op in (Op.NUMBER, Op.LITTLE, Op.SIGNED, Op.SIGNED_LITTLE))
 _DIGITS, _MAGIC, _RAW, _UNTIL, _PREFIXED = (int(op) for op in (Op.DIGITS, Op.MAGIC, Op.RAW, Op.UNTIL, Op.PREFIX))
+_VARINT, _MOST_VARINT = int(Op.VARINT), 4
 _HAS_GUARD, _HAS_ALLOWED, _IS_TEXT = int(Flag.GUARD), int(Flag.ALLOWED), int(Flag.TEXT)
 _OPTIONAL, _MAY_BE_ABSENT, _HAS_COUNTS = int(Flag.OPTIONAL), int(Flag.MAY_BE_ABSENT), int(Flag.COUNTS)
 _SPAN_BEGINS, _OR_END, _KEEPS_DELIMITER = int(Flag.SPAN_BEGINS), int(Flag.OR_END), int(Flag.KEEPS_DELIMITER)
@@ -107,7 +108,14 @@ def walk(
         after_delimiter = False
         value = value_end = at
         if op <= _RAW:
-            value_end = at + item(steps, step + _SIZE)
+            width = item(steps, step + _SIZE)
+            advance = item(steps, step + _ADVANCE)
+            if op == _VARINT:
+                width = advance = varint_size(buffer, base + at, limit - at)
+                if width < 0:
+                    stop, stop_at = BAD_VALUE, start
+                    break
+            value_end = at + width
             if value_end > limit:
                 stop, stop_at = INCOMPLETE, start
                 break
@@ -121,7 +129,7 @@ def walk(
             ):
                 stop, stop_at = BAD_MAGIC, start
                 break
-            at += item(steps, step + _ADVANCE)
+            at += advance
         elif op == _PREFIXED:
             stop, value, at = read_prefixed(steps, step, buffer, base, at, limit)
             if stop:
@@ -155,7 +163,7 @@ def walk(
 
         field = index * _FIELD
         fields[field + _START] = start
-        fields[field + _END] = at if op > _RAW else start + item(steps, step + _SIZE)
+        fields[field + _END] = at if op > _RAW else value_end
         fields[field + _VALUE] = value
         fields[field + _VALUE_END] = value_end
         read = index + 1
@@ -232,6 +240,8 @@ def read_number(steps: Any, step: int, op: int, buffer: Any, place: int) -> Any:
     """The number in a field of fixed size; digits that are none give -1."""
     if op == _DIGITS:
         return digits(buffer, place, item(steps, step + _SIZE), item(steps, step + _LITERAL))
+    if op == _VARINT:
+        return varint(buffer, place)
     word = load64(buffer, place)
     shift = u64(item(steps, step + _SHIFT))
     if op == _NUMBER:
@@ -251,6 +261,29 @@ def digits(buffer: Any, place: int, size: int, zero: int) -> Any:
         if digit < 0 or digit > 9:
             return -1
         number = number * 10 + digit
+    return number
+
+
+@inlined
+def varint_size(buffer: Any, place: int, available: int) -> Any:
+    """How many bytes the number here takes, one more than there are if it is cut; -1 if it takes too many."""
+    for index in range(_MOST_VARINT):
+        if index >= available:
+            return index + 1
+        byte = item(buffer, place + index)
+        if byte < 0x80:
+            return -1 if byte == 0 and index > 0 else index + 1
+    return -1
+
+
+@inlined
+def varint(buffer: Any, place: int) -> Any:
+    number = i64(0)
+    for index in range(_MOST_VARINT):
+        byte = i64(item(buffer, place + index))
+        number |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            break
     return number
 
 

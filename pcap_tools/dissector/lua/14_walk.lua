@@ -207,11 +207,36 @@ local function reader_of_prefixed(step)
     end
 end
 
+-- 7 bits a byte, the lowest first; at most 4 bytes, and none that a shorter number could do without.
+local function read_varint(data, at, limit)
+    local value, unit = 0, 1
+    for place = at + 1, at + 4 do
+        if place > limit then
+            return nil, "incomplete", at
+        end
+        local part = byte(data, place)
+        value = value + part % 128 * unit
+        if part < 128 then
+            if part == 0 and unit > 1 then
+                break
+            end
+            return value, place
+        end
+        unit = unit * 128
+    end
+    return nil, "bad-value", at
+end
+
+local function reader_of_varint()
+    return read_varint
+end
+
 local READERS = {
     uint = reader_of_uint,
     int = reader_of_int,
     bits = reader_of_bits,
     digits = reader_of_digits,
+    varint = reader_of_varint,
     magic = reader_of_magic,
     text = reader_of_fixed_text,
     bytes = reader_of_fixed_text,
