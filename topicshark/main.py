@@ -27,6 +27,9 @@ COMMANDS = {
     "annotate": Command(
         "captures.annotate:app", "Copy a capture and add its findings as packet comments, for Wireshark."
     ),
+    "anonymise": Command(
+        "captures.anonymise:app", "Copy a capture with other addresses, topics and payloads, to share it."
+    ),
     "broker": Command("traffic.broker:app", "Run a conforming broker for any dialect."),
     "check": Command("captures.check:app", "Check captures against the rules of their protocol."),
     "compare": Command("captures.compare:app", "Compare two runs: findings new and gone, ACK times, fan-out."),
