@@ -10,13 +10,14 @@ what `topicshark check` takes, or any DataFrame with the columns of `messages`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -169,11 +170,17 @@ class Analysis:
         """One row per rule and session."""
         return self._table("verdicts")
 
-    def write(self, folder: str | Path, tables: Sequence[str] = tuple(SCHEMAS)) -> None:
+    def write(
+        self,
+        folder: str | Path,
+        tables: Sequence[str] = tuple(SCHEMAS),
+        only: Mapping[str, pc.Expression] | None = None,
+    ) -> None:
         """Write tables as Parquet below a folder or a URI that all workers see: ``FOLDER/<table>/*.parquet``.
 
         All but `messages` are written in one pass, by pyarrow; files of an earlier call go. A table that must go
-        elsewhere is a DataFrame like any other: ``analysis.findings.write.jdbc(...)``.
+        elsewhere is a DataFrame like any other: ``analysis.findings.write.jdbc(...)``. ``only``: of these tables rows
+        for which an expression holds, such as ``pyarrow.compute.field("outcome") == "missing"``.
         """
         target = open_folder(folder)
         made = [name for name in tables if name != "messages"]
@@ -183,7 +190,7 @@ class Analysis:
             target.write(f"{name}/{EMPTY}", _as_parquet(SCHEMAS[name].empty_table()))
         if made:
             where = str(folder) if is_remote(str(folder)) else target.name
-            rows = self._rows(made).mapInArrow(partial(_write_rows, where), "file STRING")
+            rows = self._rows(made).mapInArrow(partial(_write_rows, where, only or {}), "file STRING")
             written = {f"{name}/{EMPTY}" for name in made}.union(
                 run_job(self._spark, rows.toArrow, "write")["file"].to_pylist()
             )
@@ -233,7 +240,9 @@ def _unpack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from table.to_batches(max_chunksize=_BATCH_ROWS)
 
 
-def _write_rows(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _write_rows(
+    folder: str, only: Mapping[str, pc.Expression], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """In a task: a file for each table, named after its content, so that a task that is repeated writes it again."""
     target = open_folder(folder)
     waiting: dict[str, list[pa.Table]] = {}
@@ -245,6 +254,7 @@ def _write_rows(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         target.write(files[-1], data)
 
     for name, table in _unpacked(batches):
+        table = table.filter(only[name]) if name in only else table
         if len(table):
             waiting.setdefault(name, []).append(table)
             if sum(map(len, waiting[name])) >= _FILE_ROWS:

@@ -1,4 +1,4 @@
-"""Verdicts on a stream: messages wait in a folder until their session has ended; then it is judged as a whole.
+"""Verdicts on a stream: exchanges and deliveries as soon as they are final, verdicts when a session has ended.
 
 >>> stream = spark.readStream.format("topicshark").option("columns", ",".join(ALL_SOURCE_COLUMNS)).load("captures/")
 ...                                                                              # doctest: +SKIP
@@ -6,17 +6,22 @@
 >>> followed.start().awaitTermination()                                          # doctest: +SKIP
 >>> followed.findings.writeStream.format("console").start()                      # doctest: +SKIP
 
-A session has ended when the stream is ``idle_s`` seconds of capture time past its last message, or when `settle` is
-called at the end of the input. Its rows then come from the same steps as those of a batch, and are final. Before that
-`provisional` has the findings so far; any of them may change.
+Requests with their ACKs, the copies of messages that came, and findings of the wire format are given out when nothing
+to come can change them, some 40 s of capture time later: a fold goes on from batch to batch (`checker.session_fold`).
+All other findings, and deliveries that did not come, depend on the whole session: they are judged when it has ended, by
+the same steps as those of a batch, from its messages, which wait in the folder. A session has ended when the stream is
+``idle_s`` seconds of capture time past its last message, or when `settle` is called at the end of the input. Before
+that `provisional` has the findings so far; any of them may change.
 
     FOLDER/open/batch=<n>/key=<session>/*.parquet    messages of sessions that are open
+    FOLDER/folds/<n>/<session>                       what the fold of an open session remembers
     FOLDER/settled/<n>/<table>/*.parquet             rows that a batch made, until they are moved to `tables`
     FOLDER/state.json                                the commit: open sessions, and the last batch that is done
-    FOLDER/tables/<table>/*.parquet                  rows of ended sessions, each once
+    FOLDER/tables/<table>/*.parquet                  rows that are final, each once
 
-The state is the messages of open sessions, however long the stream has run. Spark repeats a batch that did not end:
-what is not committed is made again, what is committed is not, and files keep their names when they are moved again.
+What folds remember is as large as what is open, messages that wait as large as the open sessions, however long the
+stream has run. Spark repeats a batch that did not end: what is not committed is made again, what is committed is not,
+and files keep their names when they are moved again.
 """
 
 from __future__ import annotations
@@ -25,10 +30,12 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -37,39 +44,74 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.errors import TopicsharkError
 
+from .checker.session_fold import CERTAIN
 from .dataframes import EMPTY, SCHEMAS, Analysis, analyse
 from .message_tables import check_columns
+from .open_sessions import Standing, Step, advance
 from .source_options import ALL_SOURCE_COLUMNS
 from .storage import Folder, open_folder
+from .task_rows import packed, run_rows
 
-OPEN, SETTLED, TABLES, STATE = "open", "settled", "tables", "state.json"
+OPEN, FOLDS, SETTLED, TABLES, STATE = "open", "folds", "settled", "tables", "state.json"
 MADE = tuple(name for name in SCHEMAS if name != "messages")
+JUDGED = tuple(name for name in MADE if name != "exchanges")  # when a session has ended; exchanges came before
+_REST = {  # what folds have not given out
+    "deliveries": pc.field("publish").is_null() | pc.field("forward").is_null(),
+    "findings": ~pc.starts_with(pc.field("rule"), CERTAIN),
+}
+TASK_ROWS = 100_000  # of sessions that one task goes on with
 SECOND = 1_000_000_000
 
 
 @dataclass
 class OpenSession:
-    """Its messages lie in these batches; ``last_ns`` is the time of the latest."""
+    """Its messages lie in these batches; ``last_ns`` is the time of the latest. Of its fold: the file of what it
+    remembers, how many bytes these are, how many messages ``kept`` because something about them is open; exchanges and
+    deliveries that began before ``final_ns`` have been given out."""
 
     batches: list[int] = field(default_factory=list)
     rows: int = 0
     last_ns: int = 0
+    remembered: str | None = None
+    bytes: int = 0
+    kept: int = 0
+    final_ns: int = 0
 
 
 @dataclass
 class State:
     """``batch`` is the last one that is done; ``newest_ns`` the latest time of all messages; ``settled`` the number of
-    sessions that have ended."""
+    sessions that have ended, ``revised`` how many of them turned out to have other brokers than those by which their
+    exchanges and deliveries were made; ``commits`` counts what was committed."""
 
     batch: int = -1
     newest_ns: int = 0
     settled: int = 0
+    revised: int = 0
+    commits: int = 0
     sessions: dict[str, OpenSession] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
-        """Messages that wait."""
+        """Messages that wait for the end of their sessions."""
         return sum(one.rows for one in self.sessions.values())
+
+    @property
+    def kept(self) -> int:
+        """Messages that folds keep because something about them is open."""
+        return sum(one.kept for one in self.sessions.values())
+
+    @property
+    def bytes(self) -> int:
+        """What folds remember."""
+        return sum(one.bytes for one in self.sessions.values())
+
+    @property
+    def behind_s(self) -> float:
+        """Seconds of capture time from the first exchange or delivery that may not be given out yet to the newest
+        message; of a session that is too young for any, from its begin it is not known, and does not count."""
+        waiting = [one.final_ns for one in self.sessions.values() if one.final_ns]
+        return (self.newest_ns - min(waiting)) / SECOND if waiting else 0.0
 
     @property
     def lag_s(self) -> float:
@@ -103,7 +145,8 @@ def follow(
 
 
 class StreamAnalysis:
-    """What `follow` returns. The tables are streaming DataFrames with the rows of ended sessions."""
+    """What `follow` returns. The tables are streaming DataFrames: rows of ended sessions, and of open ones those
+    exchanges and deliveries that are final."""
 
     def __init__(self, stream: DataFrame, steps: _Steps) -> None:
         self._stream, self._steps = stream, steps
@@ -199,13 +242,15 @@ class _Steps:
         kept.write.mode("overwrite").partitionBy("key").parquet(place)
         state.batch = batch
         spark = rows.sparkSession
+        come: list[str] = []
         for session, last_ns, count in _summary(spark, place):
             one = state.sessions.setdefault(session, OpenSession())
             one.batches.append(batch)
             one.rows += count
             one.last_ns = max(one.last_ns, last_ns)
             state.newest_ns = max(state.newest_ns, last_ns)
-        self._settle(spark, state, state.ended(self._idle_ns))
+            come.append(session)
+        self._settle(spark, state, state.ended(self._idle_ns), come)
         if self._provisional:
             self._judge_open(spark, state)
         if self._on_batch is not None:
@@ -214,7 +259,7 @@ class _Steps:
     def settle_all(self, spark: SparkSession) -> State:
         state = read_state(self.folder)
         self._recover(state)
-        self._settle(spark, state, list(state.sessions))
+        self._settle(spark, state, list(state.sessions), ())
         return state
 
     def _recover(self, state: State) -> None:
@@ -226,25 +271,68 @@ class _Steps:
             if batch <= state.batch and file.rpartition("/")[0] not in known:
                 self.folder.delete(file)
         self.folder.prune(OPEN)
+        self._forget_folds(state)
 
-    def _settle(self, spark: SparkSession, state: State, ended: Sequence[str]) -> None:
-        """Judge sessions, commit, and only then forget their messages."""
+    def _settle(self, spark: SparkSession, state: State, ended: Sequence[str], come: Sequence[str]) -> None:
+        """Go on with the sessions of which messages have come, judge those that have ended, commit, and only then
+        forget what is not needed any more."""
         gone = [(session, state.sessions[session]) for session in ended]
-        pending = f"{SETTLED}/{state.batch}-{state.settled}"
-        for file in self.folder.list(pending):
-            self.folder.delete(file)
+        pending = f"{SETTLED}/{state.commits}"
+        _delete(self.folder, pending)
         if gone:
             analysis = self._analysis(spark, gone)
-            analysis.write(self.folder.place(pending), MADE)
+            analysis.write(self.folder.place(pending), JUDGED, _REST)
             analysis.release()
+        self._go_on(spark, state, ended, come, pending)  # afterwards: `write` replaces what is there
         for session in ended:
             del state.sessions[session]
         state.settled += len(ended)
+        state.commits += 1
         self.folder.write(STATE, json.dumps(asdict(state) | {"pending": pending}).encode())
         self._publish()
         for session, one in gone:
             for batch in one.batches:
                 _delete(self.folder, _open_folder(batch, session))
+        self._forget_folds(state)
+
+    def _go_on(
+        self, spark: SparkSession, state: State, ended: Sequence[str], come: Sequence[str], pending: str
+    ) -> None:
+        """Take the folds of sessions a step further: with the messages that have come, and to the end."""
+        sessions = list(dict.fromkeys([*come, *ended]))
+        steps = [
+            Step(
+                session,
+                _key_of(session),
+                self._new_messages(state.batch, session) if session in come else (),
+                state.sessions[session].remembered,
+                f"{FOLDS}/{state.commits}/{_key_of(session)}",
+                pending,
+                session in ended,
+            )
+            for session in sessions
+        ]
+        task = partial(advance, wanted_dialects(self._dialects or None), self._brokers, self._name)
+        sizes = [state.sessions[session].rows for session in sessions]
+        standings = run_rows(spark, Standing, task, packed(steps, sizes, TASK_ROWS), "follow")
+        for step, standing in zip(steps, standings, strict=True):
+            one = state.sessions[step.session]
+            one.remembered = step.remember
+            one.kept, one.bytes, one.final_ns = standing.kept, standing.bytes, standing.final_ns
+            state.revised += step.has_ended and standing.is_revised
+
+    def _new_messages(self, batch: int, session: str) -> tuple[str, ...]:
+        """Files; Spark's own, such as sums of their bytes, are beside them."""
+        files = self.folder.list(_open_folder(batch, session))
+        return tuple(file for file in files if file.endswith(".parquet"))
+
+    def _forget_folds(self, state: State) -> None:
+        """All but what open sessions go on from."""
+        known = {one.remembered for one in state.sessions.values()}
+        for file in self.folder.list(FOLDS):
+            if file not in known:
+                self.folder.delete(file)
+        self.folder.prune(FOLDS)
 
     def _publish(self) -> None:
         """Move the rows of the batch that was committed last to their tables; what is moved already stays."""
@@ -292,13 +380,16 @@ def _summary(spark: SparkSession, place: str) -> list[tuple[str, int, int]]:
 
 
 def _key(session: Any) -> Any:
-    """The folder of a session, in Spark; `_open_folder` has the same."""
+    """The folder of a session, in Spark; `_key_of` is the same."""
     return f.concat(f.lit("s"), f.substring(f.sha2(session, 256), 1, 16))
 
 
 def _open_folder(batch: int, session: str) -> str:
-    key = sha256(session.encode(errors="surrogatepass")).hexdigest()[:16]
-    return f"{OPEN}/batch={batch}/key=s{key}"
+    return f"{OPEN}/batch={batch}/key={_key_of(session)}"
+
+
+def _key_of(session: str) -> str:
+    return "s" + sha256(session.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def _delete(folder: Folder, below: str) -> None:

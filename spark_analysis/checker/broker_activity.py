@@ -85,6 +85,13 @@ def set_beside(events: Events) -> None:
     events.columns[Col.BESIDE] = beside
 
 
+def last_sent(events: Events, among: Flags) -> Integers:
+    """Of these events the last that each broker sent in each capture, as far as it may stand beside what comes next."""
+    rows, _ = _sent(events)
+    rows = rows[among[rows]]
+    return rows[np.append(_begins(events, rows)[1:], True)] if len(rows) else rows
+
+
 def mend_beside(events: Events, activity: Activity) -> None:
     """Fill in what lies on the other side of the edge of a unit."""
     if activity.beside:

@@ -108,7 +108,8 @@ def _answers(events: Events, rows: Integers) -> list[Integers]:
 
 
 def _told_by_status(events: Events, rows: Integers) -> Integers:
-    """What status messages and NAKs say of the rows: the first behind a row, before its client asks for more."""
+    """What status messages and NAKs say of the rows: the first behind a row, before its client asks for more, and not
+    later than an ACK would come."""
     policy, message, side = events.policy, events[Col.MESSAGE], events[Col.SIDE]
     told = np.full(len(rows), -1, np.int64)
     status, nak, creates = policy.meaning == STATUS, _is_refusal(policy), policy.meaning == CREATE
@@ -119,17 +120,24 @@ def _told_by_status(events: Events, rows: Integers) -> Integers:
     asking = rows[side[rows] == TO_BROKER]
     by_talk = Grouped(talk[says], says)
     of_talk = Grouped(talk[asking], asking)
-    texts = events.table.column("payload")
+    texts, time, within = events.table.column("payload"), events[Col.TIME], latest_answer_ns(policy)
     for at, row in enumerate(rows.tolist()):
         behind = by_talk.of(int(talk[row]))
         behind = behind[np.searchsorted(behind, row) :][:1]
         later = of_talk.of(int(talk[row]))
         later = later[np.searchsorted(later, row, "right") :][:1]
+        behind = behind[time[behind] - time[row] <= within]
         if side[row] == TO_BROKER and len(behind) and not (len(later) and later[0] < behind[0]):
             text = texts[int(behind[0])].as_py() or ""
             is_no = nak[message[behind[0]]] or REFUSAL.search(text) is not None
             told[at] = int(is_no or (creates[message[row]] and OCCUPIED.search(text) is not None))
     return told
+
+
+def latest_answer_ns(policy: Policy) -> int:
+    """How long after a request its answer may come."""
+    is_named = policy.is_keyed[policy.meaning == ACK].all()
+    return int(policy.resend_ns * (LATEST_NAMED if is_named else LATEST_ANSWER))
 
 
 def _first_answers(events: Events, rows: Integers) -> Integers:
@@ -146,8 +154,7 @@ def _first_answers(events: Events, rows: Integers) -> Integers:
     message_of, key = (np.ascontiguousarray(events[column][among]) for column in (Col.MESSAGE, Col.KEY))
     texts = mix(events[Col.TOPIC_TEXT][among], events[Col.FILTER][among])
     content = mix(mix(texts, message_of), np.ascontiguousarray(events[Col.NUMBER][among]))
-    latest = LATEST_NAMED if policy.is_keyed[policy.meaning == ACK].all() else LATEST_ANSWER
-    within = int(policy.resend_ns * latest)
+    within = latest_answer_ns(policy)
     first_answers(order, talk, time, message_of, key, content, policy.answers, policy.is_keyed, within, found)
     answers = np.full(len(events), UNANSWERED, np.int64)
     answers[among] = np.where(found >= 0, among[found], UNANSWERED)
@@ -287,6 +294,28 @@ def subscriptions_of(control: pa.Table, policy: Policy) -> Subscriptions:
         np.searchsorted(owner[by_time], np.arange(len(first) + 1)).astype(np.int64),
         np.ascontiguousarray(out[:, by_time]),
     )
+
+
+def in_force(control: pa.Table, policy: Policy, time_ns: int) -> pa.Table:
+    """Without subscriptions that were over before this time, and what was settled anew before it; the rows are in order
+    of a subscriber. What is due later stays the same."""
+    rows = _requests(control, policy, (SUBSCRIBE, UNSUBSCRIBE))
+    ids, time, answered = (rows.column(name).to_numpy() for name in ("id", "time", "answered"))
+    counts = policy.dialect.spec.broker.copies == "per-subscription"
+    is_subscribe = policy.meaning[rows.column("message").to_numpy()] == SUBSCRIBE
+    settled = (answered != UNANSWERED) & (time < time_ns) & (~is_subscribe | (not counts))
+    keys = zip(*(rows.column(name).to_pylist() for name in ("broker", "client", "filter_text")), strict=True)
+    order, last = np.lexsort((ids, time)), {}
+    keyed = list(keys)
+    for row in order[settled[order]].tolist():
+        last[keyed[row]] = row
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    over = np.zeros(len(order), np.bool_)
+    for row, key in enumerate(keyed):
+        if key in last:
+            over[row] = place[row] < place[last[key]] or (row == last[key] and not is_subscribe[row])
+    return control.filter(pc.invert(pc.is_in(control.column("id"), pa.array(ids[over]))))
 
 
 def _requests(control: pa.Table, policy: Policy, meanings: Iterable[int]) -> pa.Table:

@@ -7,7 +7,9 @@ A fold by topic: it needs all publishes and forwards of a topic, and the subscri
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +18,14 @@ from numpy.typing import NDArray
 from pcap_tools.topic_match import matches, wild_flags
 
 from .control import Subscriptions
-from .events import FROM_BROKER, TO_BROKER, Col, Events
+from .events import FROM_BROKER, TO_BROKER, Col, Events, kept_rows
 from .exchanges import Forwards
 from .facts import SessionFacts
 from .kernels.expecting import ASKS, CLIENT, EXPECTED, FILTER, LEAST, MOST, PUBLISH, SINCE, expect
 from .kernels.grouping import distinct, order_by_key
 from .kernels.hashing import mix
 from .kernels.matching import match
+from .kernels.subscribing import CHANGE_ID
 from .policy import SECOND, SUBSCRIBE, Policy
 
 Integers = NDArray[np.int64]
@@ -38,9 +41,21 @@ DUE = pa.schema(
     + [(name, pa.dictionary(pa.int32(), pa.string())) for name in ("filter", "client_text")]
 )
 PUBLISHED = pa.schema([(name, pa.int64()) for name in ("id", "time", "broker")] + [("topic", pa.string())])
+_TEXTS = ("filter", "client_text", "is_given")
+_EXPECTATION = {"publish": PUBLISH, "client": CLIENT, "least": LEAST, "most": MOST, "since": SINCE, "asks": ASKS}
 RETAINED = pa.schema(
     [(name, pa.int64()) for name in ("name", "topic", "payload", "time", "id", "broker")] + [("text", pa.string())]
 )
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What the matcher has found; see `Deliveries`. ``least`` is what it took to be due."""
+
+    least: Integers
+    filled: Integers
+    first: Integers
+    answers: Integers
 
 
 @dataclass
@@ -51,10 +66,12 @@ class Deliveries:
                   message PUBLISH is the row of the subscription
     retained      of each expectation: -1, or the number of the retained message
     filled        how many forwards each got; `first` the first of them, -1 for none
-    asked_for     (publish, client, filter) of each filter that asks; ``part_of`` the expectation that it is part of
+    asked_for     the same as ``due`` for each filter that asks; ``part_of`` the expectation that it is part of
     seen          rows that are forwards; `answers` the expectation that each fulfils, -1 for none
     repeated      rows of forwards that the network made of another one, `repeats` that one
     proofs        by subscription without ACK and topic the forward that proves it
+    is_given      expectations whose copies an earlier call has given out
+    trial         what was matched before subscriptions were proven
     """
 
     publishes: Integers
@@ -74,6 +91,8 @@ class Deliveries:
     repeated: Integers
     repeats: Integers
     proofs: dict[Proof, int]
+    is_given: Flags
+    trial: Matched
 
     def publish_of(self) -> Integers:
         """For each forward seen, the row of what made it due; -1 if nothing did."""
@@ -111,11 +130,75 @@ class Deliveries:
             retained=self.retained[due],
             filled=self.filled[due],
             first=self.first[due],
+            is_given=self.is_given[due],
             seen=self.seen[seen],
             answers=np.where(answers >= 0, place[answers], -1) if len(place) else answers,
             asked_for=self.asked_for[:, copies],
             part_of=place[self.part_of[copies]],
         )
+
+    def sort_out(self, events: Events, facts: SessionFacts, now: int) -> tuple[Flags, KeptDeliveries]:
+        """If more is to come from this time on: expectations that are over now, and not given out before; and what is
+        to be known of all this then."""
+        since = now - HORIZON_NS - DOUBLE_NS
+        young = events[Col.TIME] >= since
+        over = ~young[self.due[PUBLISH]] & ~self.is_given
+        seen = young[self.seen] | np.isin(self.seen, self.repeats[young[self.repeated]])
+        due = young[self.due[PUBLISH]]
+        answered = self.answers[seen]
+        for answers in (answered, self.trial.answers[seen]):
+            due[answers[answers >= 0]] = True
+        chosen = np.zeros(len(events), np.bool_)
+        for rows in (self.publishes[young[self.publishes]], self.due[PUBLISH, due], self.seen[seen]):
+            chosen[rows] = True
+        repeated = self.repeated[young[self.repeated]]
+        chosen[repeated] = True
+        rows = np.flatnonzero(chosen)
+        retained = self._last_kept(np.unique(self.retained[due]))
+        place, place_due, place_kept = (
+            _places(some, size)
+            for some, size in ((rows, len(events)), (np.flatnonzero(due), len(due)), (retained, len(self.kept)))
+        )
+        filters = np.array([*facts.subscriptions.filters, None], np.object_)  # what is retained is due to none
+        copies, clients = due[self.part_of], facts.subscriptions.clients
+        of_due = {
+            **_expectations(self.due[:, due], place, filters),
+            "client_text": pa.array([clients.get(one) for one in self.due[CLIENT, due].tolist()], pa.string()),
+            "retained": place_kept[self.retained[due]],
+            "filled": self.filled[due],
+            "first": place[self.first[due]],
+            "trial_least": self.trial.least[due],
+            "trial_filled": self.trial.filled[due],
+            "trial_first": place[self.trial.first[due]],
+            "is_given": (self.is_given | over)[due],
+        }
+        of_copies = _expectations(self.asked_for[:, copies], place, filters) | {
+            "part_of": place_due[self.part_of[copies]]
+        }
+        of_seen = {
+            "row": place[self.seen[seen]],
+            "answers": place_due[answered],
+            "trial_answers": place_due[self.trial.answers[seen]],
+        }
+        client, text, since_id, name = np.array(list(self.proofs), np.int64).reshape(-1, 4).T
+        in_force = np.isin(since_id, facts.subscriptions.changes[CHANGE_ID])
+        texts = pa.array(filters[text], pa.string())
+        proven = pa.table({"client": client, "filter": texts, "since": since_id, "name": name})
+        return over, KeptDeliveries(
+            kept_rows(events, rows),
+            pa.table(of_due),
+            pa.table(of_copies),
+            pa.table(of_seen),
+            pa.table({"row": place[repeated]}),
+            self.kept.take(pa.array(retained)),
+            proven.filter(pa.array(in_force)),
+        )
+
+    def _last_kept(self, wanted: Integers) -> Integers:
+        """Of the retained messages these, and the last of each topic, which somebody may ask for."""
+        topics = zip(self.kept.column("text").to_pylist(), self.kept.column("broker").to_pylist(), strict=True)
+        last = {topic: at for at, topic in enumerate(topics)}
+        return np.union1d(wanted[wanted >= 0], np.array(list(last.values()), np.int64))
 
     def forwards(self, events: Events) -> Forwards:
         """Which forward belongs to which request; those that the network made two of belong to the same one."""
@@ -138,6 +221,28 @@ class Deliveries:
             return found
         by = np.array(list(self.proofs.values()), np.int64)
         return found.proving(np.array([since for _, _, since, _ in self.proofs], np.int64), ids[by], time[by])
+
+
+def _expectations(due: Integers, place: Integers, filters: NDArray[np.object_]) -> dict[str, Any]:
+    """Columns of expectations, to be read by `_columns_of`."""
+    numbers = {name: due[row] for name, row in _EXPECTATION.items()}
+    return numbers | {"publish": place[due[PUBLISH]], "filter": pa.array(filters[due[FILTER]], pa.string())}
+
+
+def _columns_of(table: pa.Table, filters: Mapping[str, int]) -> Integers:
+    """Expectations that `_expectations` made columns of."""
+    columns = np.empty((EXPECTED, len(table)), np.int64)
+    for name, row in _EXPECTATION.items():
+        columns[row] = table.column(name).to_numpy()
+    columns[FILTER] = [filters.get(text, -1) for text in table.column("filter").to_pylist()]
+    return columns
+
+
+def _places(chosen: Integers, size: int) -> Integers:
+    """By row its place among those that are chosen, -1 for the others, and behind the last one."""
+    place = np.full(size + 1, -1, np.int64)
+    place[chosen] = np.arange(len(chosen))
+    return place
 
 
 @dataclass(frozen=True)
@@ -168,57 +273,161 @@ def topic_rows(events: Events) -> tuple[Integers, Integers]:
     return np.flatnonzero(published | forwarded), _subscriptions(events) if retains else np.zeros(0, np.int64)
 
 
-def deliver(events: Events, facts: SessionFacts, publishes: Publishes | None = None) -> Deliveries:
-    """Expect and observe."""
-    policy = events.policy
-    message, side = events[Col.MESSAGE], events[Col.SIDE]
-    publishes = publishes or find_publishes(events, facts)
+@dataclass(frozen=True)
+class KeptDeliveries:
+    """What is to be known of earlier events when more come. Rows are places among ``events``, those that are kept.
+
+    due        expectations: their columns, and ``client_text, retained, filled, first, is_given``, and of the first
+               pass ``trial_least, trial_filled, trial_first``
+    copies     the columns of `Deliveries.asked_for`, and ``part_of``
+    seen       ``row, answers, trial_answers`` of forwards
+    repeated   ``row`` of those that the network made of another one
+    retained   ``RETAINED``: what a subscription may ask for, or has asked for
+    proven     ``client, filter, since, name``: see `Deliveries.proofs`
+    """
+
+    events: pa.Table
+    due: pa.Table
+    copies: pa.Table
+    seen: pa.Table
+    repeated: pa.Table
+    retained: pa.Table
+    proven: pa.Table
+
+    def named(self, facts: SessionFacts) -> SessionFacts:
+        """With the filters and clients of expectations, which may be gone."""
+        names = {text for table in (self.due, self.copies) for text in table.column("filter").to_pylist()} - {None}
+        subscriptions = facts.subscriptions.naming(names, {**facts.subscriptions.clients, **clients_of(self.due)})
+        return facts.with_subscriptions(subscriptions, facts.subscriptions)
+
+
+def nothing_kept() -> KeptDeliveries:
+    """Before the first batch."""
+    of_due = ("retained", "filled", "first", "trial_least", "trial_filled", "trial_first", "is_given", "client_text")
+    columns = {
+        "due": (*_EXPECTATION, "filter", *of_due),
+        "copies": (*_EXPECTATION, "filter", "part_of"),
+        "seen": ("row", "answers", "trial_answers"),
+        "repeated": ("row",),
+        "proven": ("client", "filter", "since", "name"),
+    }
+    types = {"is_given": pa.bool_(), "filter": pa.string(), "client_text": pa.string()}
+    tables = {
+        kind: pa.schema([(name, types.get(name, pa.int64())) for name in names]).empty_table()
+        for kind, names in columns.items()
+    }
+    return KeptDeliveries(events=pa.table({}), retained=RETAINED.empty_table(), **tables)
+
+
+def deliver(events: Events, facts: SessionFacts, kept: KeptDeliveries | None = None) -> Deliveries:
+    """Expect and observe. The first events may be those that an earlier call has kept, in front of what has come since;
+    then the facts are `KeptDeliveries.named`."""
+    earlier, policy = kept or nothing_kept(), events.policy
+    begin = len(earlier.events)
+    publishes = find_publishes(events, facts)
     plain, names = publishes.plain, publishes.names
     asking = _subscriptions(events)
-    kept = _kept(events, facts, plain, names, asking)
-    number = {one: at for at, one in enumerate(names)}
-    texts = list(names.values())
-    matching = matches(texts, facts.subscriptions.filters, policy.dialect.spec.topics)
-    due = _due(events, facts, plain, publishes, matching)
-    wanted, which = _retained_due(events, facts, kept, asking)
+    new, asking = plain[plain >= begin], asking[asking >= begin]
+    messages = _kept(events, facts, new, names, asking if kept is None else None)
+    messages = pa.concat_tables([earlier.retained, messages]).combine_chunks()
+    matching = matches(list(names.values()), facts.subscriptions.filters, policy.dialect.spec.topics)
+    due = _due(events, facts, new, publishes, matching)
+    wanted, which = _retained_due(events, facts, messages, asking)
     due = np.concatenate([due, wanted], axis=1)
-    retained = np.concatenate([np.full(due.shape[1] - len(which), -1, np.int64), which])
-    seen = np.flatnonzero(np.append(policy.forwards, False)[message] & (side == FROM_BROKER))
-    again, original = _doubled(events, seen)
-    repeated, repeats = seen[again], seen[original[again]]
-    seen = seen[~again]
-    given, which = due, retained
-    for _ in range(2):
-        copies = given[[PUBLISH, CLIENT, FILTER]], which
-        due, retained, copy_of = _one_each(given, which, policy.dialect.spec.broker.copies)
-        _excuse_the_absent(events, facts, due)
-        filled, first, answers = _pair(events, facts, due, retained, kept, seen)
-        proofs = _proofs(events, given, copy_of, filled, first)
-        if not _believe(events, given, proofs):
-            break
+    which = np.concatenate([np.full(due.shape[1] - len(which), -1, np.int64), which])
+    seen = np.flatnonzero(np.append(policy.forwards, False)[events[Col.MESSAGE]] & (events[Col.SIDE] == FROM_BROKER))
+    again, original = _doubled(events, seen, earlier)
+    repeated, repeats, seen = seen[again], seen[original[again]], seen[~again]
+    before = Earlier.of(earlier, facts)
+    first_pass = before.and_then(events, facts, due, which, before.trial)
+    trial = _pair(events, facts, *first_pass[:2], messages, seen, before.trial)
+    asked_for = np.concatenate([before.asked_for, due], axis=1)
+    proofs = _proofs(events, asked_for, first_pass[2], trial) | dict.fromkeys(before.proven, -1)
+    second_pass, matched = first_pass, trial
+    if _believe(events, due, proofs) or before.has_believed:
+        second_pass = before.and_then(events, facts, due, which, before.matched)
+        matched = _pair(events, facts, *second_pass[:2], messages, seen, before.matched)
+    expected, retained, part_of = second_pass
+    is_given = np.concatenate([before.is_given, np.zeros(expected.shape[1] - len(before.is_given), np.bool_)])
     return Deliveries(
         plain,
         publishes.wild,
-        due,
+        expected,
         retained,
-        filled,
-        first,
+        matched.filled,
+        matched.first,
         seen,
-        answers,
+        matched.answers,
         names,
-        number,
+        {one: at for at, one in enumerate(names)},
         matching,
-        kept,
-        copies[0],
-        copy_of,
+        messages,
+        asked_for,
+        part_of,
         repeated,
         repeats,
         proofs,
+        is_given,
+        trial,
     )
 
 
-def _proofs(events: Events, given: Integers, copy_of: Integers, filled: Integers, first: Integers) -> dict[Proof, int]:
+@dataclass(frozen=True)
+class Earlier:
+    """`KeptDeliveries` as `Deliveries` has them."""
+
+    due: Integers
+    retained: Integers
+    asked_for: Integers
+    part_of: Integers
+    is_given: Flags
+    trial: Matched
+    matched: Matched
+    proven: list[Proof]
+
+    @classmethod
+    def of(cls, kept: KeptDeliveries, facts: SessionFacts) -> Earlier:
+        filters = {text: at for at, text in enumerate(facts.subscriptions.filters)}
+        number = {name: kept.due.column(name).to_numpy() for name in kept.due.column_names if name not in _TEXTS}
+        of_seen = {name: kept.seen.column(name).to_numpy() for name in kept.seen.column_names}
+        proven = [
+            (client, filters[text], since, name)
+            for client, text, since, name in zip(*(column.to_pylist() for column in kept.proven.columns), strict=True)
+            if text in filters
+        ]
+        return cls(
+            _columns_of(kept.due, filters),
+            number["retained"],
+            _columns_of(kept.copies, filters),
+            kept.copies.column("part_of").to_numpy(),
+            kept.due.column("is_given").to_numpy(zero_copy_only=False),
+            Matched(number["trial_least"], number["trial_filled"], number["trial_first"], of_seen["trial_answers"]),
+            Matched(number["least"], number["filled"], number["first"], of_seen["answers"]),
+            proven,
+        )
+
+    @property
+    def has_believed(self) -> bool:
+        """Whether the passes differ."""
+        return any(
+            not np.array_equal(one, other)
+            for one, other in zip(vars(self.trial).values(), vars(self.matched).values(), strict=True)
+        )
+
+    def and_then(
+        self, events: Events, facts: SessionFacts, due: Integers, retained: Integers, known: Matched
+    ) -> tuple[Integers, Integers, Integers]:
+        """With what is due since: expectations, their retained messages, and which of these each filter is part of."""
+        own, which, part_of = _one_each(due, retained, facts.policy.dialect.spec.broker.copies)
+        _excuse_the_absent(events, facts, own)
+        both = np.ascontiguousarray(np.concatenate([self.due, own], axis=1))
+        both[LEAST, : len(known.least)] = known.least
+        return both, np.concatenate([self.retained, which]), np.concatenate([self.part_of, part_of + len(known.least)])
+
+
+def _proofs(events: Events, given: Integers, copy_of: Integers, matched: Matched) -> dict[Proof, int]:
     """By subscription without ACK and topic the first forward which shows that the broker knows of it."""
+    filled, first = matched.filled, matched.first
     alone = np.bincount(copy_of, minlength=len(filled))[copy_of] == 1
     open_ones = np.flatnonzero((given[LEAST] == 0) & alone & (filled[copy_of] > 0) & (given[ASKS] == 1))
     found: dict[Proof, int] = {}
@@ -395,11 +604,15 @@ def _subscriptions(events: Events) -> Integers:
     return np.flatnonzero(is_subscription & (events[Col.SIDE] == TO_BROKER))
 
 
-def _kept(events: Events, facts: SessionFacts, rows: Integers, names: dict[int, str], asking: Integers) -> pa.Table:
-    """The messages that were to be retained before somebody asked for them."""
-    if facts.policy.dialect.spec.broker.retained == "none" or not len(asking):
+def _kept(
+    events: Events, facts: SessionFacts, rows: Integers, names: dict[int, str], asking: Integers | None
+) -> pa.Table:
+    """The messages that were to be retained before somebody asked for them; all, if it is not known who will ask."""
+    if facts.policy.dialect.spec.broker.retained == "none" or (asking is not None and not len(asking)):
         return RETAINED.empty_table()
-    chosen = rows[(events[Col.RETAIN][rows] == 1) & (rows < asking[-1])]
+    chosen = rows[events[Col.RETAIN][rows] == 1]
+    if asking is not None:
+        chosen = chosen[chosen < asking[-1]]
     columns = (Col.NAME, Col.TOPIC, Col.PAYLOAD, Col.TIME, Col.ID, Col.BROKER)
     numbers = [pa.array(events[column][chosen]) for column in columns]
     texts = pa.array([names[int(one)] for one in events[Col.NAME][chosen]], pa.string())
@@ -462,7 +675,7 @@ def _history(kept: pa.Table) -> dict[tuple[str, int], tuple[list[int], list[int]
     return history
 
 
-def _doubled(events: Events, seen: Integers) -> tuple[Flags, Integers]:
+def _doubled(events: Events, seen: Integers, kept: KeptDeliveries) -> tuple[Flags, Integers]:
     """Forwards of which the network made two, the same again under the same IP id: which are; and by place the first of
     each, itself where there is no other."""
     ip_id, time = events[Col.IP_ID][seen], events[Col.TIME][seen]
@@ -471,21 +684,28 @@ def _doubled(events: Events, seen: Integers) -> tuple[Flags, Integers]:
     again = np.zeros(len(seen), np.bool_)
     close = (same[order][1:] == same[order][:-1]) & (np.diff(time[order]) < DOUBLE_NS)
     again[order[1:]] = close & (ip_id[order[1:]] > 0)
+    again |= np.isin(seen, kept.repeated.column("row").to_numpy())
     original = np.arange(len(seen))
     original[order] = order[np.maximum.accumulate(np.where(again[order], 0, np.arange(len(seen))))]
     return again, original
 
 
 def _pair(
-    events: Events, facts: SessionFacts, due: Integers, retained: Integers, kept: pa.Table, seen: Integers
-) -> tuple[Integers, Integers, Integers]:
-    """Run the matcher."""
+    events: Events,
+    facts: SessionFacts,
+    due: Integers,
+    retained: Integers,
+    messages: pa.Table,
+    seen: Integers,
+    earlier: Matched,
+) -> Matched:
+    """Run the matcher; of the first expectations and forwards it is known already what they have got."""
     cause = due[PUBLISH]
     is_kept = retained >= 0
     topic, payload = events[Col.TOPIC][cause], events[Col.PAYLOAD][cause]
     if is_kept.any():
         for name, column in (("topic", topic), ("payload", payload)):
-            column[is_kept] = kept.column(name).to_numpy()[retained[is_kept]]
+            column[is_kept] = messages.column(name).to_numpy()[retained[is_kept]]
     if not facts.policy.payload_is_kept:
         payload = np.zeros_like(payload)
     key = mix(mix(events[Col.BROKER][cause], topic), mix(payload, due[CLIENT]))
@@ -500,9 +720,11 @@ def _pair(
     until = np.concatenate([time[: len(cause)] + np.where(is_kept, at_once, HORIZON_NS), none])
     in_order = np.argsort(place, kind="stable")
     order = in_order[order_by_key(both[in_order])]
-    filled, first = np.zeros(len(cause), np.int64), np.full(len(cause), -1, np.int64)
-    answers = np.empty(len(seen), np.int64)
+    known, last, room = len(earlier.answers), len(cause), len(cause) - len(earlier.filled)
+    answers = np.concatenate([earlier.answers, np.empty(len(seen) - known, np.int64)])
+    filled = np.concatenate([earlier.filled, np.zeros(room, np.int64)])
     least, most = (np.concatenate([due[row], none]) for row in (LEAST, MOST))
-    match(order, both, time, least, most, until, is_kept, len(cause), filled, first, answers)
-    first = np.where(first >= 0, place[first], -1)
-    return filled, first, answers
+    entries = np.full(last, -1, np.int64)
+    match(order, both, time, least, most, until, is_kept, last, known, filled, entries, answers)
+    first = np.concatenate([earlier.first, np.full(room, -1, np.int64)])
+    return Matched(due[LEAST], filled, np.where(entries >= 0, place[entries], first), answers)

@@ -108,6 +108,13 @@ class Events:
         table = self.table.filter(pa.array(rows)).combine_chunks()
         return Events(self.policy, Columns(table, self.policy, self.columns[Col.CAPTURE][rows]), table, self.captures)
 
+    def chosen(self, rows: Integers) -> Events:
+        """The events of some rows, with what was filled in."""
+        table = self.table.take(pa.array(rows)).combine_chunks()
+        columns = Columns(table, self.policy, self.columns[Col.CAPTURE][rows])
+        columns |= {column: values[rows] for column, values in self.columns.items()}
+        return Events(self.policy, columns, table, self.captures)
+
     def rows_of(self, ids: Integers) -> Integers:
         """The rows of datagrams, -1 for those that are not among the events."""
         known, order = self._by_id

@@ -13,6 +13,7 @@ from .deliveries import Deliveries, Publishes
 from .delivery_rules import LATE_NS
 from .events import TO_BROKER, Col, Events, endpoint_text
 from .exchanges import Exchanges
+from .facts import SessionFacts
 from .kernels.expecting import CLIENT, FILTER, PUBLISH
 from .kernels.hashing import mix
 from .kernels.pairing import RESENT
@@ -89,27 +90,47 @@ def _endpoints(events: Events, rows: Integers, sources: bool) -> pa.Array:
 
 def delivery_rows(view: TopicView) -> pa.Table:
     """``DELIVERIES``: one row per copy that was due, with the filter that asked for it, then what was not due."""
-    events, deliveries = view.events, view.deliveries
-    which, forward, filters = _copies(deliveries, events.policy.dialect.spec.broker.copies)
+    copies = _copies(view.deliveries, view.events.policy.dialect.spec.broker.copies)
+    rows = _copy_rows(view.events, view.facts, view.deliveries, copies)
+    which, forward, _ = copies
+    outcomes = rows.column("outcome").to_numpy(zero_copy_only=False)
+    lacks = np.array(sorted(view.lacks), np.int64)
+    for at in np.flatnonzero((forward < 0) & np.isin(which, lacks)):
+        outcomes[at] = view.lacks[int(which[at])]
+    rows = rows.set_column(len(DELIVERIES) - 1, DELIVERIES.field("outcome"), pa.array(outcomes, pa.string()))
+    return pa.concat_tables([rows, _unexplained(view)])
+
+
+def delivered_rows(events: Events, facts: SessionFacts, deliveries: Deliveries, done: Flags) -> pa.Table:
+    """``DELIVERIES`` of the copies that came of these expectations."""
+    copies = _copies(deliveries, events.policy.dialect.spec.broker.copies)
+    wanted = done[copies[0]] & (copies[1] >= 0)
+    return _copy_rows(events, facts, deliveries, tuple(one[wanted] for one in copies))
+
+
+def _copy_rows(events: Events, facts: SessionFacts, deliveries: Deliveries, copies: tuple[Integers, ...]) -> pa.Table:
+    """``DELIVERIES`` of `_copies`; the outcome of those that did not come is not looked into."""
+    which, forward, filters = copies
     cause = deliveries.due[PUBLISH][which]
     retained, came, time = deliveries.retained[which], forward >= 0, events[Col.TIME]
     latency = np.where(came, time[forward] - time[cause], 0)
-    texts = pa.array([*view.facts.subscriptions.filters, None], pa.string())
+    late = (latency >= LATE_NS) & (retained < 0)
+    texts = pa.array([*facts.subscriptions.filters, None], pa.string())
     columns = [
-        pa.repeat(view.facts.session, len(which)),
+        pa.repeat(facts.session, len(which)),
         _places(events, cause),
         pa.array(time[cause]),
         _endpoints(events, cause, True),
         _topics(events, deliveries, cause, retained),
-        _texts_of(deliveries.due[CLIENT][which], view.subscribers),
+        _texts_of(deliveries.due[CLIENT][which], facts.subscriptions.clients),
         texts.take(pa.array(filters % len(texts))),
         _places(events, forward),
         pa.array(time[forward], mask=~came),
         pa.array(latency, mask=~came),
         pa.array(retained >= 0),
-        pa.array(_outcomes(view, which, came, latency, retained >= 0), pa.string()),
+        pa.array(np.array(["optional", "delivered", "late"])[came * (1 + late)]).cast(pa.string()),
     ]
-    return pa.concat_tables([pa.table(columns, schema=DELIVERIES), _unexplained(view)])
+    return pa.table(columns, schema=DELIVERIES)
 
 
 def _copies(deliveries: Deliveries, mode: str) -> tuple[Integers, Integers, Integers]:
@@ -117,7 +138,7 @@ def _copies(deliveries: Deliveries, mode: str) -> tuple[Integers, Integers, Inte
     if mode == "per-subscriber":
         which, filters = np.arange(deliveries.due.shape[1]), deliveries.due[FILTER]
     else:
-        which, filters = deliveries.part_of, deliveries.asked_for[2]
+        which, filters = deliveries.part_of, deliveries.asked_for[FILTER]
     order = np.lexsort((np.arange(len(which)), which))
     rank = np.empty(len(which), np.int64)
     rank[order] = _ranks(which[order])
@@ -138,15 +159,6 @@ def _ranks(keys: Integers) -> Integers:
     """Of sorted keys: how many equal ones came before."""
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
     return np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
-
-
-def _outcomes(view: TopicView, which: Integers, came: Flags, latency: Integers, retained: Flags) -> NDArray[np.object_]:
-    late = (latency >= LATE_NS) & ~retained
-    outcome = np.where(came, np.where(late, "late", "delivered"), "optional").astype(object)
-    lacks = np.array(sorted(view.lacks), np.int64)
-    for at in np.flatnonzero(~came & np.isin(which, lacks)):
-        outcome[at] = view.lacks[int(which[at])]
-    return outcome
 
 
 def _texts_of(hashes: Integers, texts: Mapping[int, str]) -> pa.Array:

@@ -101,7 +101,7 @@ class TopicView:
     def _brought(self) -> frozenset[int]:
         """Topics and filters, each pair as one number, by which a copy was due that came, and that no other asked
         for."""
-        publish, _, text = self.deliveries.asked_for
+        publish, text = self.deliveries.asked_for[[PUBLISH, FILTER]]
         which = self.deliveries.part_of
         alone = np.bincount(which, minlength=self.due.shape[1])[which] == 1
         came = alone & (self.deliveries.filled[which] > 0) & (self.deliveries.retained[which] < 0)

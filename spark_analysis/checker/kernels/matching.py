@@ -19,7 +19,9 @@ MOMENT_NS = 50_000_000
 LOOK_BACK = 64  # expectations of one key, of which all but a few have what they need
 
 
-@kernel(_column, _column, _column, _column, _column, _column, _flags, types.int64, _column, _column, _column)
+@kernel(
+    _column, _column, _column, _column, _column, _column, _flags, types.int64, types.int64, _column, _column, _column
+)
 def match(
     order: Any,
     key: Any,
@@ -29,6 +31,7 @@ def match(
     until: Any,
     jumps: Any,
     expected: Any,
+    known: Any,
     filled: Any,
     first_seen: Any,
     found: Any,
@@ -37,14 +40,15 @@ def match(
 
     `until`: an expectation takes nothing later than that. `jumps`: it goes before older ones, however new they are: a
     client subscribes to one filter after the other, and gets what is retained each time. `filled` counts what an
-    expectation got, `first_seen` is the first of it, `found` the expectation of an observation, -1 for none.
+    expectation got, `first_seen` is the first of it, `found` the expectation of an observation, -1 for none. These hold
+    already what the first `known` observations have got in an earlier call.
     """
     begin = i64(0)
     for at in range(len(order)):
         entry = order[at]
         if at == 0 or key[entry] != key[order[at - 1]]:
             begin = i64(at)
-        if entry < expected:
+        if entry < expected + known:
             continue
         found[entry - expected] = i64(-1)
         spare = lacking = i64(-1)

@@ -257,9 +257,9 @@ def pair(
             if not answers[rows[MESSAGE, row], rows[MESSAGE, other]]:
                 continue
             age = rows[TIME, row] - rows[TIME, last[other]]
-            if keyed and not names(rows, row, other, last[other]):
+            if age > OVER * resend_ns or (keyed and not names(rows, row, other, last[other])):
                 continue
-            # What an ACK names it answers, however late it is. Where nothing says when to send again, an ACK may be as
+            # What an ACK names it answers, late as it may be. Where nothing says when to send again, an ACK may be as
             # late as others were, or nobody knows.
             may_be_late = rows[OWED, other] and (keyed or (not has_resends and (usual < 0 or age < 3 * usual)))
             if 2 * age > 3 * resend_ns and not may_be_late:

@@ -12,23 +12,28 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
 from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
 from generators.generate import GeneratorOptions, generate
 from pcap_tools.codec.detect import wanted_dialects
+from spark_analysis.checker import session_fold
 from spark_analysis.checker.broker_activity import set_beside
 from spark_analysis.checker.endpoints import pairs_of
 from spark_analysis.checker.events import FROM_BROKER, TO_BROKER, Col, Events, events_of, rows_of
-from spark_analysis.checker.exchanges import Forwards
+from spark_analysis.checker.exchanges import FORWARDS, Forwards
 from spark_analysis.checker.facts import SessionFacts, facts_of
-from spark_analysis.checker.folds import ExchangeFold, State
+from spark_analysis.checker.folds import DeliveryFold, ExchangeFold, State
 from spark_analysis.checker.policy import Policy
+from spark_analysis.checker.session_fold import Final, SessionFold
 from spark_analysis.checker.steps import client_rows, judge_session, match_deliveries
 from spark_analysis.checker.unit_reading import read_unit
 from spark_analysis.packing import pack_tables, unpack_tables
 from spark_analysis.pipeline import prepare_session
 from spark_analysis.planning import plan_capture
+from spark_analysis.schemas import DELIVERIES
 from spark_analysis.units import Unit
 from tests.spark_analysis.checker.test_any_cut import EXAMPLES, MANY, orders, write_frames
 from tests.spark_analysis.local_tables import texts
@@ -40,10 +45,11 @@ PAUSES = (0.0, 0.4, 4.0, 8.0, 29.0, 40.0)  # between runs of a session: what is 
 
 @dataclass(frozen=True)
 class Session:
-    """A session as the steps see it."""
+    """A session as the steps see it, and the messages that it is made of."""
 
     events: Events
     facts: SessionFacts
+    messages: pa.Table
 
     @classmethod
     def of(cls, order: GeneratorOptions, pauses: Sequence[float]) -> Session:
@@ -60,21 +66,17 @@ class Session:
             path = write_frames(capture, 0, len(frames), Path(folder) / "run.pcap")
             plan = plan_capture(str(path), wanted, 1 << 40)
             batches = read_unit(Unit(str(path), plan.splits[0], plan.routes), wanted).batches
-        table = rows_of(batches, policy.dialect.name)
+        messages = pa.Table.from_batches(batches)
+        messages = messages.set_column(0, "capture", pa.array(["run.pcap"] * len(messages)))
+        table = rows_of(messages, policy.dialect.name)
         facts = facts_of("run", ("run.pcap",), policy, pairs_of(table, policy, 0), ())
         events, facts = prepare_session(events_of(table, policy, ("run.pcap",)), facts)
         set_beside(events)
-        return cls(events, facts)
+        return cls(events, facts, messages)
 
     @cached_property
     def forwards(self) -> Forwards:
         return match_deliveries(self.events, self.facts)[0].forwards(self.events)
-
-
-def some(events: Events, rows: np.ndarray) -> Events:
-    """These rows, with all that is known of them."""
-    columns = {column: events[column][rows] for column in Col}
-    return Events(events.policy, columns, events.table.take(pa.array(rows)), events.captures)
 
 
 def borders(shares: Sequence[float], count: int) -> Iterator[tuple[int, int]]:
@@ -91,9 +93,9 @@ def fed(session: Session, asking: int, shares: Sequence[float]) -> tuple[list[pa
     found: list[pa.Table] = []
     sizes: list[int] = []
     state: State = {}
-    about = "run", session.facts.policy, session.facts.captures, asking
+    about = session.facts, asking
     for begin, end in borders(shares, len(rows)):
-        part = some(session.events, rows[begin:end])
+        part = session.events.chosen(rows[begin:end])
         mine = np.isin(session.forwards.cause, part[Col.ID])
         fold = ExchangeFold(*about, written_and_read(state))
         found.append(fold.feed(part, Forwards.of(session.forwards.table().filter(pa.array(mine)))))
@@ -108,13 +110,52 @@ SHARES = st.integers(0, MOST_BATCHES - 1).flatmap(
 )
 
 
-@settings(max_examples=2 * EXAMPLES, derandomize=not MANY, database=None, deadline=None)
+@settings(max_examples=EXAMPLES, derandomize=not MANY, database=None, deadline=None)
 @given(orders(), st.lists(st.sampled_from(PAUSES), max_size=2), SHARES)
 def test_fuzz_exchanges_of_any_batches(order: GeneratorOptions, pauses: list[float], shares: list[float]) -> None:
     session = Session.of(order, pauses)
     note(f"{order}, {pauses}")
-    expected = judge_session(session.events, session.facts).exchanges
-    found = [fed(session, asking, shares)[0] for asking in (TO_BROKER, FROM_BROKER)]
     event(f"batches: {len(shares) // 10 * 10} or more")
-    one, two = texts(pa.concat_tables([*found[0], *found[1]]).to_pylist()), texts(expected.to_pylist())
+    expected = judge_session(session.events, session.facts)
+    found = [fed(session, asking, shares)[0] for asking in (TO_BROKER, FROM_BROKER)]
+    same(pa.concat_tables([*found[0], *found[1]]), expected.exchanges)
+    rows, forwards = delivered(session, shares)
+    came = pc.is_in(expected.deliveries.column("outcome"), pa.array(["delivered", "late"]))
+    same(rows, expected.deliveries.filter(came))
+    same(forwards, session.forwards.seen().table())
+    of_session = [*open_session(session, shares)]
+    same(pa.concat_tables([one.exchanges for one in of_session]), expected.exchanges)
+    same(pa.concat_tables([one.deliveries for one in of_session]), expected.deliveries.filter(came))
+    certain = pc.starts_with(expected.findings.column("rule"), session_fold.CERTAIN)
+    same(pa.concat_tables([one.findings for one in of_session]), expected.findings.filter(certain))
+
+
+def open_session(session: Session, shares: Sequence[float]) -> Iterator[Final]:
+    """Rows of a session whose messages come in batches. Its brokers are named: the first messages may not show all."""
+    about = "run", session.facts.policy.dialect, session.facts.brokers.texts
+    state: State = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session_fold, "LEARN_NS", SECOND)
+        for begin, end in borders(shares, len(session.messages)):
+            fold = SessionFold(*about, written_and_read(state))
+            yield fold.feed(session.messages.slice(begin, end - begin))
+            state = fold.state
+        yield SessionFold(*about, written_and_read(state)).finish()
+
+
+def delivered(session: Session, shares: Sequence[float]) -> tuple[pa.Table, pa.Table]:
+    """The same of publishes: copies that came, and forwards."""
+    found = [(DELIVERIES.empty_table(), FORWARDS.empty_table())]
+    state: State = {}
+    for begin, end in borders(shares, len(session.events)):
+        fold = DeliveryFold(session.facts, written_and_read(state))
+        found.append(fold.feed(session.events.chosen(np.arange(begin, end))))
+        state = fold.state
+    found.append(DeliveryFold(session.facts, written_and_read(state)).finish())
+    rows, forwards = zip(*found, strict=True)
+    return pa.concat_tables(rows), pa.concat_tables(forwards)
+
+
+def same(found: pa.Table, expected: pa.Table) -> None:
+    one, two = texts(found.to_pylist()), texts(expected.to_pylist())
     assert one == two, (sorted(set(one) - set(two))[:3], sorted(set(two) - set(one))[:3])
