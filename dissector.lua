@@ -801,6 +801,7 @@ end)(shared)
 ;(function(...)
 -- luacheck: push no max line length
 local ts = ...
+ts.limits = { copy_window = 0.001, copy_groups = 16384, default_resend = 1.0 }
 ts.dialects = {
     {
         name = "colon",
@@ -2259,8 +2260,8 @@ local abs = math.abs
 local copies = {}
 ts.copies = copies
 
-local WINDOW = 0.001 + 1e-9 -- seconds; the times are doubles
-local MOST_GROUPS, MOST_BYTES = 8192, 4194304
+local WINDOW = ts.limits.copy_window + 1e-9 -- seconds; the times are doubles
+local MOST_GROUPS, MOST_BYTES = ts.limits.copy_groups / 2, 4194304 -- of a generation
 local MOST_WAITING = 256
 
 local groups, older, count, bytes, began
@@ -3558,7 +3559,7 @@ local TO, FROM, direction, open = parties.TO, parties.FROM, parties.direction, r
 local tracking = {}
 ts.tracking = tracking
 
-local DEFAULT_RESEND = 1 -- seconds; where the dialect does not say what counts as late
+local DEFAULT_RESEND = ts.limits.default_resend
 
 local function place_of(list, wanted)
     for place, duty in ipairs(list or {}) do

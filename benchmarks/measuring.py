@@ -23,7 +23,7 @@ def numbers(text: str) -> list[int]:
 
 
 def make_capture(folder: Path, dialect: str, packets: int, scenario: str = "building") -> Path:
-    path = folder / f"{scenario}-{dialect}-{packets}.pcap"
+    path = folder / (f"{dialect}-{packets}.pcap" if scenario == "building" else f"{dialect}-{packets}-{scenario}.pcap")
     if not path.exists():
         order = [scenario, "--dialect", dialect, "--packets", str(packets), "-o", str(path)]
         subprocess.run(

@@ -17,7 +17,7 @@ from pcap_tools.capture.datagram import Datagram
 WINDOW_NS = 1_000_000
 
 # More than a 10 Gbit/s link carries in a millisecond; matters only if thousands of frames have the same time.
-_MAX_GROUPS = 16384
+MAX_GROUPS = 16384
 _LONG = 64  # longer payloads are remembered by a digest
 
 _Key: TypeAlias = tuple[str, int, str, int, int | None, bytes]
@@ -66,7 +66,7 @@ class CopyFinder:
         groups = self._groups
         while groups:
             key = next(iter(groups))
-            if len(groups) < _MAX_GROUPS and abs(now_ns - groups[key].time_ns) <= WINDOW_NS:
+            if len(groups) < MAX_GROUPS and abs(now_ns - groups[key].time_ns) <= WINDOW_NS:
                 return
             del groups[key]
 

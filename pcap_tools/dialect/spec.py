@@ -190,6 +190,9 @@ class BrokerSpec(Table):
     """`mqtt-sn`: clients connect, register topics and are kept alive as MQTT-SN 1.2 says."""
 
 
+DEFAULT_RESEND_S = 1.0  # where a dialect names no time: clients resend then, and an ACK after it is late
+
+
 class ResendSpec(Table):
     """When and how a client sends a request again."""
 

@@ -2,7 +2,7 @@
 
 >>> from pcap_tools.dialect import load_dialect
 >>> from pcap_tools.dissector import lua_tables
->>> lua_tables([load_dialect("colon")]).splitlines()[0]
+>>> lua_tables([load_dialect("colon")]).splitlines()[1]
 'ts.dialects = {'
 """
 

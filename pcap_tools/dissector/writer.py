@@ -12,9 +12,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TypeAlias
 
+from pcap_tools.capture.copies import MAX_GROUPS, WINDOW_NS
 from pcap_tools.codec.detect import step_bits
 from pcap_tools.dialect.program import Charset, Counts, Dialect, Extent, Form, Kind, Layout, Prefix, Step, Value
-from pcap_tools.dialect.spec import DialectSpec, ForwardSpec, MessageSpec
+from pcap_tools.dialect.spec import DEFAULT_RESEND_S, DialectSpec, ForwardSpec, MessageSpec
 from pcap_tools.errors import TopicsharkError
 
 EXACT = 10**15  # numbers from here on are strings of digits in Lua, whose doubles end at 2^53
@@ -33,8 +34,9 @@ _COUNTS = {Counts.REST: "rest", Counts.DATAGRAM: "datagram", Counts.SPAN: "span"
 
 
 def lua_tables(dialects: Iterable[Dialect]) -> str:
-    """The Lua statement that sets ``ts.dialects``."""
-    lines = ["ts.dialects = {"]
+    """The Lua statements that set ``ts.limits``, which Python has too, and ``ts.dialects``."""
+    limits = {"copy_window": WINDOW_NS / 1e9, "copy_groups": MAX_GROUPS, "default_resend": DEFAULT_RESEND_S}
+    lines = [f"ts.limits = {_lua(limits)}", "ts.dialects = {"]
     for dialect in dialects:
         lines += _dialect_lines(dialect)
     lines.append("}")

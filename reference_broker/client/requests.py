@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from pcap_tools.codec.message import Message
 from pcap_tools.dialect.program import Dialect
+from pcap_tools.dialect.spec import DEFAULT_RESEND_S
 from reference_broker.client.go_back_n import Window
 from reference_broker.messages.sending import SECOND, Send
 
-DEFAULT_RESEND_S = 1.0
 DEFAULT_BACKOFF = 1.5
 DEFAULT_LIMIT = 4
 

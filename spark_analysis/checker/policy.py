@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcap_tools.dialect import Dialect
-from pcap_tools.dialect.spec import ForwardSpec, MessageSpec
+from pcap_tools.dialect.spec import DEFAULT_RESEND_S, ForwardSpec, MessageSpec
 
 MEANINGS = ("publish", "subscribe", "unsubscribe", "ack", "deliver", "create", "status", "other")
 PUBLISH, SUBSCRIBE, UNSUBSCRIBE, ACK, DELIVER, CREATE, STATUS, OTHER = range(len(MEANINGS))
 REQUESTS = ("publish", "subscribe", "unsubscribe", "create")
 SECOND = 1_000_000_000
-DEFAULT_RESEND_S = 1.0  # where the dialect does not say: what counts as late
+
 ORDERLESS, ACK_FIRST, ACK_LAST = range(3)
 CONNECTS, DISCONNECTS = "CONNECT", "DISCONNECT"  # messages of dialects with sessions
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from pcap_tools.capture.copies import WINDOW_NS
+from pcap_tools.capture.copies import MAX_GROUPS, WINDOW_NS
 from pcap_tools.columnar.read.addresses import ADDRESSES, FAMILY, HIGH, LOW
 from pcap_tools.columnar.read.datagrams import DatagramBatch
 from pcap_tools.columnar.read.frames import BYTES, TABLE
@@ -24,8 +24,7 @@ from pcap_tools.kernels.words import load64
 # Columns of a group. The first two are the hash; CHAIN is the next slot of the bucket.
 _HASH1, _HASH2, _TIME, _FRAME, _PLACE, _PACKET_TYPE, _SPREAD, _CHAIN, _ALIVE = range(9)
 GROUP_COLUMNS, _COLUMNS = 7, 9  # the first are kept for going on elsewhere
-_MAX_GROUPS = 16384
-_RING = 2 * _MAX_GROUPS
+_RING = 2 * MAX_GROUPS
 _BUCKETS = 1 << 15
 # The state: groups are in the slots from _HEAD to _TAIL, _LIVE of them alive; and the seed of the hash.
 _HEAD, _TAIL, _LIVE, _SEED1, _SEED2 = range(5)
@@ -93,7 +92,7 @@ def _forget(groups: Any, buckets: Any, state: Any, now: int) -> None:
     while state[_LIVE] > 0:
         slot = state[_HEAD]
         if groups[slot, _ALIVE]:
-            if state[_LIVE] < _MAX_GROUPS and _near(now, groups[slot, _TIME]):
+            if state[_LIVE] < MAX_GROUPS and _near(now, groups[slot, _TIME]):
                 return
             _unlink(groups, buckets, slot)
             groups[slot, _ALIVE] = 0
@@ -180,7 +179,7 @@ class CopyTable:
         self._state = np.array([0, 0, 0, *seed], np.int64)
         self._latest = np.iinfo(np.int64).min
         if kept is not None and len(kept):
-            self._restore(kept[:_MAX_GROUPS])
+            self._restore(kept[:MAX_GROUPS])
 
     def _restore(self, kept: NDArray[np.int64]) -> None:
         count = len(kept)

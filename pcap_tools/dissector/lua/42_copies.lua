@@ -10,8 +10,8 @@ local abs = math.abs
 local copies = {}
 ts.copies = copies
 
-local WINDOW = 0.001 + 1e-9 -- seconds; the times are doubles
-local MOST_GROUPS, MOST_BYTES = 8192, 4194304
+local WINDOW = ts.limits.copy_window + 1e-9 -- seconds; the times are doubles
+local MOST_GROUPS, MOST_BYTES = ts.limits.copy_groups / 2, 4194304 -- of a generation
 local MOST_WAITING = 256
 
 local groups, older, count, bytes, began

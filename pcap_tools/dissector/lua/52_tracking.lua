@@ -8,7 +8,7 @@ local TO, FROM, direction, open = parties.TO, parties.FROM, parties.direction, r
 local tracking = {}
 ts.tracking = tracking
 
-local DEFAULT_RESEND = 1 -- seconds; where the dialect does not say what counts as late
+local DEFAULT_RESEND = ts.limits.default_resend
 
 local function place_of(list, wanted)
     for place, duty in ipairs(list or {}) do
