@@ -4,7 +4,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from spark_analysis.dataframes import analyse
+from topicshark import analyse
 
 source, output = sys.argv[1:]
 spark = SparkSession.builder.appName("topicshark findings").getOrCreate()
