@@ -44,34 +44,34 @@ class Table(BaseModel):
 
 
 class FieldSpec(Table):
-    """One field: how it is written and where it ends."""
+    """One field: its encoding and where it ends."""
 
     kind: Literal[tuple(KINDS)]  # type: ignore[valid-type]
-    """What its value is."""
+    """The type of the value."""
     size: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """Bytes, of `digits` digits. A number takes 8 at most, `digits` 18."""
+    """Size in bytes; of `digits`, the number of digits. At most 8 for numbers, 18 for `digits`."""
     bits: Annotated[int, Field(ge=1, le=63)] | None = None
-    """In place of `size`. Bit fields in a row share bytes and must fill them; the first has the highest bits."""
+    """Replaces `size`. Consecutive bit fields share bytes and must fill them; the first has the highest bits."""
     order: Literal["big", "little"] = "big"
-    """Which byte of a number comes first."""
+    """Byte order of a number."""
     coding: Literal["ascii", "binary"] = "ascii"
     """`ascii`: `31 32` is 12; `binary`: `01 02` is 12."""
     values: dict[str, int] | None = None
-    """Names of numbers. Other numbers are an error, unless `open`."""
+    """Names of numbers. Any other number is an error unless `open` is set."""
     open: bool = False
-    """Numbers that have no name are right too."""
+    """Numbers without a name are valid too."""
     accepted: Annotated[list[int], BeforeValidator(_one_or_many)] = []
-    """Of a return code: the numbers that accept the request; all others refuse it."""
+    """For a return code: the numbers that accept the request. All others refuse it."""
     counts: Literal["rest", "datagram"] | list[str] | None = None
-    """It is a length: of the rest behind it, of the datagram, or of these fields in a row. Builders work it out."""
+    """The field is the length of the rest after it, of the datagram, or of these consecutive fields."""
     until: Annotated[str, Field(min_length=1, max_length=16)] | None = None
-    """It ends before this delimiter."""
+    """The delimiter that ends the field."""
     or_end: bool = False
-    """With `until`: it may also end with the datagram."""
+    """With `until`: the field may also end with the datagram."""
     prefix: Literal[tuple(PREFIXES)] | None = None  # type: ignore[valid-type]
-    """Its length stands in front of it, written so. Without `size`, `until` and `prefix` it goes to the end."""
+    """Encoding of the length in front. Without `size`, `until` and `prefix` the field extends to the end."""
     charset: Literal["ascii", "utf-8", "java", "latin-1"] = "utf-8"
-    """Bytes outside of it are an error. `java` is what `writeUTF` writes."""
+    """Character set; other bytes are an error. `java` is the encoding of `writeUTF`."""
     hex: Annotated[str, Field(pattern=r"^([0-9a-fA-F]{2}[ \t\r\n]*)+$")] | None = None
     """The constant in hex digits."""
     ascii: Annotated[str, Field(min_length=1, pattern=r"^[\x00-\x7f]+$")] | None = None
@@ -90,55 +90,55 @@ class FieldSpec(Table):
 
 
 class MessageSpec(Table):
-    """One message, or one variant of it: which values select it, its layout, what it means."""
+    """One message, or one variant of it: the values that select it, its layout and its meaning."""
 
     when: dict[str, Annotated[list[int | str], BeforeValidator(_one_or_many)]] = {}
-    """Field to its value or values: all must hold for a datagram to be this message."""
+    """Field to value or values. A datagram is this message if all of them match."""
     sender: str | None = Field(default=None, alias="from")
-    """The role that alone sends it; unless said, anybody does."""
+    """The only role that sends the message. Default: any."""
     forms: list[str] = []
-    """It stands in these forms only; unless said, in all."""
+    """Forms that have the message. Default: all."""
     header: bool = True
-    """`false`: it does without the common `header`."""
+    """`false`: the message has no common `header`."""
     layout: list[str] = []
-    """Its fields in order. `"name?"` stands only in forms that define the field; a group stands for its fields."""
+    """The fields in order. `"name?"`: only in forms that define it. The name of a group stands for its fields."""
     optional_from: str | None = None
     """The datagram may end before this field."""
     means: Meaning | None = None
-    """What lets tools that never heard of the message know what it does."""
+    """The role of the message in the protocol, which all tools go by."""
     acks: Annotated[list[str], BeforeValidator(_one_or_many)] = []
-    """Of an ACK: the messages it answers, or `"any"`."""
+    """For an ACK: the messages that it acknowledges, or `"any"`."""
     acks_by: str = "order"
-    """How it finds its request: `order`, `echo` (the same but for the type), `copy` (it is inside), or a field."""
+    """How an ACK matches its request: by `order`, `echo` (same bytes, other type), `copy` (contains it), or a field."""
     fill: dict[str, int | str] = {}
-    """Field to the value that builders write where nothing is said."""
+    """Field to the default value that builders write."""
     topic: str | None = None
-    """The field that is the topic, if it is not called so."""
+    """The topic field, if it has another name."""
     filter: str | None = None
-    """The field that is the filter, if it is not called so."""
+    """The filter field, if it has another name."""
     payload: str | None = None
-    """The field that is the payload, if it is not called so."""
+    """The payload field, if it has another name."""
     retain: str | None = None
-    """The field that is the retain flag, if it is not called so."""
+    """The retain flag, if it has another name."""
     code: str | None = None
-    """The field that is the status or return code, if it is not called so (in an ACK or a status message)."""
+    """The return code of an ACK or status message, if it has another name."""
     qos: str | None = None
-    """The field that is the quality of service, if it is not called so. A word of it that is a number stands for it."""
+    """The quality of service, if it has another name. A value named by a number means that number."""
     dup: str | None = None
-    """The field that is the flag of a resend, if it is not called so."""
+    """The flag of a resend, if it has another name."""
 
 
 class TopicsSpec(Table):
-    """What a topic is and how a filter matches it."""
+    """The form of topics, and how filters match them."""
 
     kind: Literal["text", "code", "number", "source-address"] = "text"
     """`code`: numbers with names; `number`: bound to a name by a message; `source-address`: the sender's address."""
     separator: str | None = None
-    """What splits a topic into levels."""
+    """The separator of topic levels."""
     wildcards: dict[str, Span] = {}
-    """Wildcard to what it spans; `any-run` is any characters, `all` a filter that is nothing else."""
+    """Wildcard to what it matches. `any-run`: any characters; `all`: a filter that is only this wildcard."""
     case_sensitive: bool = True
-    """Whether large and small letters differ."""
+    """Whether upper and lower case differ."""
     number: str | None = None
     """The field that holds a topic's number."""
     named_by: str | None = None
@@ -146,16 +146,16 @@ class TopicsSpec(Table):
 
 
 class ForwardSpec(Table):
-    """How the broker passes a publish on, where not byte for byte."""
+    """How the broker forwards a publish, if not byte for byte."""
 
     becomes: str = Field(alias="as")
-    """The message that it becomes."""
+    """The message that the broker sends."""
     topic_without: str | None = None
-    """A text that is cut out of the topic."""
+    """A text that the broker removes from the topic."""
     set: dict[str, int | str] = {}
     """Field to the value that the broker writes."""
     fresh: list[str] = []
-    """Fields for which the broker has values of its own."""
+    """Fields that the broker fills with its own values."""
 
 
 def _forward(value: Any) -> Any:
@@ -168,49 +168,49 @@ Duty = Literal["forward", "ack", "retained", "status"]
 
 
 class BrokerSpec(Table):
-    """What the broker owes: forwards, acknowledgements and their order, copies, retained messages."""
+    """Duties of the broker: forwards, acknowledgements and their order, copies, retained messages."""
 
     forward: dict[str, Annotated[Literal["same-bytes"] | ForwardSpec, BeforeValidator(_forward)]] = {}
-    """Publish to how it is passed on; unless said, byte for byte."""
+    """Publish to how the broker forwards it. Default: byte for byte."""
     order: dict[Literal["publish", "subscribe", "unsubscribe", "create"], list[Duty]] = {}
-    """Meaning of a request to what it is answered with, in this order."""
+    """Meaning of a request to the responses, in order."""
     copies: Literal["per-filter", "per-subscriber", "per-subscription"] = "per-subscriber"
-    """How many copies somebody gets whose filters overlap, or who subscribes twice."""
+    """Number of copies for a client with overlapping filters or repeated subscriptions."""
     retained: Literal["none", "exact", "matching"] = "none"
-    """Which retained messages a new subscriber gets: of the topic that its filter names, or of all that match."""
+    """Retained messages for a new subscriber: of the topic equal to the filter, or of all matching topics."""
     status: dict[str, str] = {}
-    """Request to the status message that answers it."""
+    """Request to the status message that the broker sends for it."""
     nak: str | None = None
-    """The message that may answer a refused request in place of its ACK; brokers send it only when told to."""
+    """The message that may replace the ACK of a refused request. Brokers send it only if configured to."""
     subscriber_port: str | None = None
-    """The field of a subscribe that names the port to forward to."""
+    """The field of a subscribe with the port to forward to."""
     forward_from: Literal["broker", "ephemeral"] = "broker"
-    """`ephemeral`: forwards come from any port of the broker."""
+    """Source port of forwards. `ephemeral`: any port of the broker."""
     sessions: Literal["none", "mqtt-sn"] = "none"
-    """`mqtt-sn`: clients connect, register topics and are kept alive as MQTT-SN 1.2 says."""
+    """`mqtt-sn`: clients connect, register topics and stay alive as specified by MQTT-SN 1.2."""
 
 
 DEFAULT_RESEND_S = 1.0  # where a dialect names no time: clients resend then, and an ACK after it is late
 
 
 class ResendSpec(Table):
-    """When and how a client sends a request again."""
+    """When and how clients resend a request."""
 
     after: Annotated[float, Field(gt=0)]
-    """Seconds without an ACK until a request is sent again."""
+    """Seconds without an ACK before a client resends."""
     may_change: list[str] = []
     """Fields that may differ in a resend."""
     marks: dict[str, int] = {}
-    """Field to the value that marks a resend."""
+    """Field to its value in a resend."""
     limit: Annotated[int, Field(ge=1)] | None = None
-    """How often at most."""
+    """Maximum number of resends."""
 
 
 class ClientSpec(Table):
-    """What clients owe: resends, and which messages of the broker they acknowledge."""
+    """Duties of clients: resends, and the messages of the broker that they acknowledge."""
 
     resend: ResendSpec | None = None
-    """How requests are sent again; unless said, the dialect does not demand it."""
+    """How clients resend requests. Default: resends are not required."""
     acks: list[str] = []
     """Messages of the broker that a client acknowledges."""
 
@@ -244,7 +244,7 @@ class LoopSpec(Table):
 
 
 class ApplicationSpec(Table):
-    """What the clients say to each other through the broker."""
+    """What clients exchange through the broker."""
 
     prefixes: dict[str, str] = {}
     """Topic to the text that stands before the number of a reading."""
@@ -256,13 +256,13 @@ class FormSpec(Table):
     """What differs in one form of the dialect; keys given here go over those of ``fields``."""
 
     title: str | None = None
-    """One line for people."""
+    """A description in one line."""
     fields: dict[str, dict[str, Any]] = {}
-    """Field to what differs: keys go over the common ones, another `kind` replaces it whole. New fields too."""
+    """Field to what differs: keys override the common ones, another `kind` replaces the field. May add fields."""
     padding: Literal["none", "nul"] | None = None
-    """In place of the dialect's."""
+    """Overrides the setting of the dialect."""
     pad_to: Annotated[int, Field(ge=1, le=65507)] | None = None
-    """In place of the dialect's."""
+    """Overrides the setting of the dialect."""
 
 
 RuleId = Annotated[str, Field(pattern=r"^[WPARDTNX]-[A-Z0-9]+(-[A-Z0-9]+)*$")]
@@ -294,33 +294,33 @@ class DialectSpec(Table):
     """A whole dialect file."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
-    """Its name everywhere: lower-case letters, digits and `_`."""
+    """Name of the dialect: lower-case letters, digits and `_`."""
     title: str
-    """One line for people."""
+    """A description in one line."""
     ports: dict[str, Ports] = {}
     """Role to its UDP ports."""
     padding: Literal["none", "nul"] = "none"
-    """`nul`: NULs after the message are padding and not an error."""
+    """`nul`: NULs after the message are padding, not an error."""
     pad_to: Annotated[int, Field(ge=1, le=65507)] | None = None
-    """Builders fill up with NULs to this size; decoders do not insist on it."""
+    """Builders pad with NULs to this size. Decoders accept any size."""
     header: list[str] = []
-    """Fields that begin every message, before its `layout`."""
+    """Fields at the beginning of every message, before its `layout`."""
     groups: dict[str, list[str]] = {}
-    """Name to fields: in a layout the name stands for them."""
+    """Name to fields. In a layout, the name stands for these fields."""
     fields: dict[str, FieldSpec]
     """Every field by name."""
     messages: dict[str, Annotated[list[MessageSpec], BeforeValidator(_one_or_many)]]
-    """Every message by name: a table, or a list of variants, of which the first that fits is taken."""
+    """Every message by name: a table, or a list of variants. The first matching variant counts."""
     forms: dict[str, FormSpec] = {}
-    """How else it stands on the wire. The first form that decodes without an error is the datagram's."""
+    """Encodings of the dialect. The first form that decodes without an error is the form of a datagram."""
     topics: TopicsSpec = TopicsSpec()
-    """What a topic is and how a filter matches it."""
+    """The form of topics, and how filters match them."""
     broker: BrokerSpec = BrokerSpec()
-    """What the broker owes."""
+    """Duties of the broker."""
     client: ClientSpec = ClientSpec()
-    """What clients owe."""
+    """Duties of clients."""
     application: ApplicationSpec = ApplicationSpec()
-    """What the clients say to each other through the broker."""
+    """What clients exchange through the broker."""
     rules: RulesSpec = RulesSpec()
     """Levels of rules, and which section of the dialect's document states them."""
 
