@@ -55,6 +55,7 @@ bench: $(TESTS) ## benchmarks beside the tools one would use instead (minutes)
 	$(BIN)/python -m benchmarks.broker
 	$(BIN)/python -m benchmarks.bulk
 	$(BIN)/python -m benchmarks.kernel
+	$(BIN)/python -m benchmarks.tiers
 	$(BIN)/python -m benchmarks.parquet
 	$(BIN)/python -m benchmarks.rates
 	$(BIN)/python -m benchmarks.checking

@@ -38,8 +38,8 @@ def test_the_page_of_commands_has_what_the_help_has(topicshark: Command, name: s
 
 LINES = {
     "dialect-format.md": [
-        "| `after` | number above 0 | **required** | Seconds without an ACK until a request is sent again. |",
-        '| `order` | `"big"` `"little"` | `"big"` | Which byte of a number comes first. |',
+        "| `after` | number above 0 | **required** | Seconds without an ACK before a client resends. |",
+        '| `order` | `"big"` `"little"` | `"big"` | Byte order of a number. |',
         "| `bits` | whole number from 1 to 63 |  |",
         '| `ports` | table: name → port, list of ports, or `"first-last"` |  |',
         "| `acks` | text, or a list of them |  |",
