@@ -915,11 +915,11 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "CONNACK", meaning = "ack", last_guard = 2, acks = { "CONNECT" }, acks_by = "order",
+                        message = "CONNACK", meaning = "ack", last_guard = 2, code = 3, acks = { "CONNECT" }, acks_by = "order",
                         steps = {
                             { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
                             { name = "type", kind = "uint", size = 1, guard = { 5 }, evidence = 8.0 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
+                            { name = "return_code", kind = "uint", size = 1, accepted = { 0 }, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
@@ -969,13 +969,13 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "REGACK", meaning = "ack", last_guard = 2, acks = { "REGISTER" }, acks_by = "message_id", acks_by_step = 4,
+                        message = "REGACK", meaning = "ack", last_guard = 2, code = 5, acks = { "REGISTER" }, acks_by = "message_id", acks_by_step = 4,
                         steps = {
                             { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
                             { name = "type", kind = "uint", size = 1, guard = { 11 }, evidence = 8.0 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
+                            { name = "return_code", kind = "uint", size = 1, accepted = { 0 }, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
@@ -1011,13 +1011,13 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "PUBACK", meaning = "ack", last_guard = 2, acks = { "PUBLISH" }, acks_by = "message_id", acks_by_step = 4,
+                        message = "PUBACK", meaning = "ack", last_guard = 2, code = 5, acks = { "PUBLISH" }, acks_by = "message_id", acks_by_step = 4,
                         steps = {
                             { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
                             { name = "type", kind = "uint", size = 1, guard = { 13 }, evidence = 8.0 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
+                            { name = "return_code", kind = "uint", size = 1, accepted = { 0 }, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
@@ -1075,7 +1075,7 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "SUBACK", meaning = "ack", last_guard = 2, retain = 5, acks = { "SUBSCRIBE" }, acks_by = "message_id", acks_by_step = 10,
+                        message = "SUBACK", meaning = "ack", last_guard = 2, retain = 5, code = 11, acks = { "SUBSCRIBE" }, acks_by = "message_id", acks_by_step = 10,
                         steps = {
                             { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
                             { name = "type", kind = "uint", size = 1, guard = { 19 }, evidence = 8.0 },
@@ -1087,7 +1087,7 @@ ts.dialects = {
                             { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
+                            { name = "return_code", kind = "uint", size = 1, accepted = { 0 }, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
@@ -1166,11 +1166,11 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "WILLTOPICRESP", meaning = "ack", last_guard = 2, acks = { "WILLTOPICUPD" }, acks_by = "order",
+                        message = "WILLTOPICRESP", meaning = "ack", last_guard = 2, code = 3, acks = { "WILLTOPICUPD" }, acks_by = "order",
                         steps = {
                             { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
                             { name = "type", kind = "uint", size = 1, guard = { 27 }, evidence = 8.0 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
+                            { name = "return_code", kind = "uint", size = 1, accepted = { 0 }, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
@@ -1182,11 +1182,11 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "WILLMSGRESP", meaning = "ack", last_guard = 2, acks = { "WILLMSGUPD" }, acks_by = "order",
+                        message = "WILLMSGRESP", meaning = "ack", last_guard = 2, code = 3, acks = { "WILLMSGUPD" }, acks_by = "order",
                         steps = {
                             { name = "length", kind = "uint", size = 1, counts = "datagram", evidence = 8.0 },
                             { name = "type", kind = "uint", size = 1, guard = { 29 }, evidence = 8.0 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
+                            { name = "return_code", kind = "uint", size = 1, accepted = { 0 }, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
@@ -1251,12 +1251,12 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "CONNACK", meaning = "ack", last_guard = 3, acks = { "CONNECT" }, acks_by = "order",
+                        message = "CONNACK", meaning = "ack", last_guard = 3, code = 4, acks = { "CONNECT" }, acks_by = "order",
                         steps = {
                             { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
                             { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
                             { name = "type", kind = "uint", size = 1, guard = { 5 }, evidence = 8.0 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
+                            { name = "return_code", kind = "uint", size = 1, accepted = { 0 }, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
@@ -1311,14 +1311,14 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "REGACK", meaning = "ack", last_guard = 3, acks = { "REGISTER" }, acks_by = "message_id", acks_by_step = 5,
+                        message = "REGACK", meaning = "ack", last_guard = 3, code = 6, acks = { "REGISTER" }, acks_by = "message_id", acks_by_step = 5,
                         steps = {
                             { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
                             { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
                             { name = "type", kind = "uint", size = 1, guard = { 11 }, evidence = 8.0 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
+                            { name = "return_code", kind = "uint", size = 1, accepted = { 0 }, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
@@ -1356,14 +1356,14 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "PUBACK", meaning = "ack", last_guard = 3, acks = { "PUBLISH" }, acks_by = "message_id", acks_by_step = 5,
+                        message = "PUBACK", meaning = "ack", last_guard = 3, code = 6, acks = { "PUBLISH" }, acks_by = "message_id", acks_by_step = 5,
                         steps = {
                             { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
                             { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
                             { name = "type", kind = "uint", size = 1, guard = { 13 }, evidence = 8.0 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
+                            { name = "return_code", kind = "uint", size = 1, accepted = { 0 }, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
@@ -1426,7 +1426,7 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "SUBACK", meaning = "ack", last_guard = 3, retain = 6, acks = { "SUBSCRIBE" }, acks_by = "message_id", acks_by_step = 11,
+                        message = "SUBACK", meaning = "ack", last_guard = 3, retain = 6, code = 12, acks = { "SUBSCRIBE" }, acks_by = "message_id", acks_by_step = 11,
                         steps = {
                             { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
                             { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
@@ -1439,7 +1439,7 @@ ts.dialects = {
                             { name = "topic_id_type", kind = "bits", size = 1, bits = 2, shift = 0, closes_group = true, allowed = { 0, 1, 2 }, names = { [0] = "normal", [1] = "predefined", [2] = "short" }, evidence = 0.42 },
                             { name = "topic_id", kind = "uint", size = 2 },
                             { name = "message_id", kind = "uint", size = 2 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
+                            { name = "return_code", kind = "uint", size = 1, accepted = { 0 }, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
@@ -1525,12 +1525,12 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "WILLTOPICRESP", meaning = "ack", last_guard = 3, acks = { "WILLTOPICUPD" }, acks_by = "order",
+                        message = "WILLTOPICRESP", meaning = "ack", last_guard = 3, code = 4, acks = { "WILLTOPICUPD" }, acks_by = "order",
                         steps = {
                             { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
                             { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
                             { name = "type", kind = "uint", size = 1, guard = { 27 }, evidence = 8.0 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
+                            { name = "return_code", kind = "uint", size = 1, accepted = { 0 }, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                     {
@@ -1543,12 +1543,12 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "WILLMSGRESP", meaning = "ack", last_guard = 3, acks = { "WILLMSGUPD" }, acks_by = "order",
+                        message = "WILLMSGRESP", meaning = "ack", last_guard = 3, code = 4, acks = { "WILLMSGUPD" }, acks_by = "order",
                         steps = {
                             { name = "mark", kind = "magic", size = 1, literal = "\001", evidence = 8.0 },
                             { name = "length", kind = "uint", size = 2, counts = "datagram", evidence = 8.0 },
                             { name = "type", kind = "uint", size = 1, guard = { 29 }, evidence = 8.0 },
-                            { name = "return_code", kind = "uint", size = 1, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
+                            { name = "return_code", kind = "uint", size = 1, accepted = { 0 }, allowed = { 0, 1, 2, 3 }, names = { [0] = "accepted", [1] = "congestion", [2] = "invalid_topic_id", [3] = "not_supported" }, evidence = 6.0 },
                         },
                     },
                 },
@@ -1681,10 +1681,10 @@ ts.dialects = {
                         },
                     },
                     {
-                        message = "ACK", meaning = "ack", last_guard = 1, acks = { "any" }, acks_by = "order",
+                        message = "ACK", meaning = "ack", last_guard = 1, code = 2, acks = { "any" }, acks_by = "order",
                         steps = {
                             { name = "type", kind = "uint", size = 1, guard = { 7 }, evidence = 8.0 },
-                            { name = "code", kind = "uint", size = 1, allowed = { 10 }, names = { [10] = "all_ok" }, evidence = 8.0 },
+                            { name = "code", kind = "uint", size = 1, accepted = { 10 }, allowed = { 10 }, names = { [10] = "all_ok" }, evidence = 8.0 },
                         },
                     },
                 },
@@ -2178,20 +2178,24 @@ local COLUMNS = {
     "candidates", -- of an ACK or forward that is left open: the frames of the requests whose it may be
     "perhaps", -- of a request: the ACKs that may answer it
     "twice", -- of an ACK that nobody waits for: the ACK a moment before it
+    "sent_again", -- of a request: the frame in which it is sent again
+    "refused", -- true for a request that the broker refuses
     "copy_of",
-    "unexpected", -- a forward that no subscription explains: "filter" or "subscriber"
+    "unexpected", -- a forward that is not due: no "filter" takes it, no "subscriber", a "duplicate", no "publish"
     "topic_name", -- the name behind a topic number
     -- not marked:
     "wants_no_ack", -- a request with the id 0
+    "delay", -- of a forward: the seconds since its publish
 }
 
-local link, kin, after, subscribed_in -- the columns of common values
+local link, kin, after, subscribed_in, delay -- the columns of common values
 
 function results.reset()
     for _, column in ipairs(COLUMNS) do
         results[column] = {}
     end
     link, kin, after, subscribed_in = results.link, results.kin, results.after, results.subscribed_in
+    delay = results.delay
 end
 
 results.reset()
@@ -2199,7 +2203,7 @@ results.reset()
 -- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is
 -- filled, and as few of them as will do: their length is what a garbage collection takes.
 function results.open(frame)
-    link[frame], kin[frame], after[frame], subscribed_in[frame] = false, false, false, false
+    link[frame], kin[frame], after[frame], subscribed_in[frame], delay[frame] = false, false, false, false, false
 end
 
 -- Note something out of the ordinary.
@@ -2356,10 +2360,10 @@ for _, dialect in ipairs(ts.dialects) do
 end
 
 local hosts -- by address: by port the party there, and by another address the pair seen last with it
-local pair_count
+local pair_count, stream_count -- a stream is two pairs, one for each direction
 
 function parties.reset()
-    hosts, pair_count = {}, 0
+    hosts, pair_count, stream_count = {}, 0, 0
 end
 
 parties.reset()
@@ -2389,7 +2393,11 @@ local function other_pair(source, sport, target, dport)
     local pair = from.pairs[to]
     if not pair then
         pair_count = pair_count + 1
+        local back = to.pairs[from]
+        local stream = back and back.stream or stream_count
+        stream_count = back and stream_count or stream_count + 1
         pair = { number = pair_count, sport = sport, dport = dport, from = from, to = to, route = false }
+        pair.stream = stream
         from.pairs[to] = pair
     end
     hosts[source][target] = pair
@@ -2685,7 +2693,8 @@ function subscriptions.new(dialect)
     }
 end
 
-function subscriptions.add(subs, filter, endpoint, frame)
+-- One that is sent again is no other, but what is retained may come again.
+function subscriptions.add(subs, filter, endpoint, frame, is_resend)
     local entry = subs.filters[filter]
     if not entry then
         entry = { matches = topics.matcher(subs.rules, filter), subscribers = {} }
@@ -2695,7 +2704,7 @@ function subscriptions.add(subs, filter, endpoint, frame)
     if not frames then
         entry.subscribers[endpoint] = { frame }
         subs.matched = {}
-    elseif subs.copies == "per-subscription" then
+    elseif subs.copies == "per-subscription" and not is_resend then
         frames[#frames + 1] = frame
         subs.matched = {}
     end
@@ -2711,6 +2720,21 @@ function subscriptions.remove(subs, filter, endpoint)
             subs.filters[filter] = nil
         end
         subs.matched = {}
+    end
+end
+
+-- The broker refused what was asked for in this frame.
+function subscriptions.refuse(subs, filter, endpoint, frame)
+    local entry = subs.filters[filter]
+    local frames = entry and entry.subscribers[endpoint]
+    for place = frames and #frames or 0, 1, -1 do
+        if frames[place] == frame then
+            table.remove(frames, place)
+            subs.matched = {}
+        end
+    end
+    if frames and not frames[1] then
+        subscriptions.remove(subs, filter, endpoint)
     end
 end
 
@@ -2947,9 +2971,10 @@ function acks.request(queue, m, frame, now, ip_id, dialect, may_resend)
         before = m.id ~= 0 and altered(queue, m, now, dialect.resend_after)
     end
     if before then
+        results.mark("sent_again", before.last_frame or before.frame, frame)
+        results.mark("resend_of", frame, before.frame)
         before.sends, before.last_frame, before.last_time = (before.sends or 1) + 1, frame, now
         before.ip_id, queue.latest = ip_id, before
-        results.mark("resend_of", frame, before.frame)
         if m.bytes ~= before.m.bytes then
             results.resend_differs[frame] = true
         end
@@ -3161,7 +3186,7 @@ local function search(queue, ack, now, anchor, dialect)
             open[count] = request
             local worth = request == anchor and 3 or request.forwarded and 1 or 2
             alone = request.forwarded and alone or alone + 1
-            local unusual = is_named and 0 or usual and abs(age - usual) or (age > FRESH and 1 or 0)
+            local unusual = usual and not is_named and abs(age - usual) or (age > FRESH and 1 or 0)
             if worth > rank or (worth == rank and unusual < oddity) then
                 chosen, rank, oddity = request, worth, unusual
             end
@@ -3334,6 +3359,15 @@ local function value_of(w, step)
     return nil
 end
 
+local function accepts(step, value)
+    for _, accepted in ipairs(step.accepted) do
+        if value == accepted then
+            return true
+        end
+    end
+    return false
+end
+
 local PUBLISHES = { publish = true, deliver = true }
 
 -- The fields of common messages at once, and only eight, so that Lua makes the table in its final size: layout, columns
@@ -3368,6 +3402,11 @@ local function message_of(dialect, w, data)
         m.id, m.number = value_of(w, layout.id_step), value_of(w, layout.number_step)
         m.listens_on = value_of(w, layout.port_step)
         m.echo = layout.echo and requests.joined(w, layout.echo)
+    end
+    local code = layout.code
+    if code and code <= w.count and layout.steps[code].accepted then
+        m.is_refusal = not accepts(layout.steps[code], w.values[code])
+        m.is_odd = m.is_refusal
     end
     if topic and dialect.has_wildcard and PUBLISHES[layout.meaning] and dialect.has_wildcard(topic) then
         m.has_wildcard, m.is_odd = true, true
@@ -3410,6 +3449,8 @@ ts.forwards = forwards
 
 local MOST_KEPT = 512 -- publishes in each of two generations
 local MOST_ALIKE = 64 -- open ones of the same content
+local LATE = 3 -- seconds
+forwards.LATE = LATE
 local MOMENT, HORIZON = 0.050, 30 -- seconds: brokers answer at once; a forward later than that is none of the publish's
 
 function forwards.new()
@@ -3450,13 +3491,17 @@ function forwards.publish(state, content, topic, frame, now, due, retain, reques
     return publish
 end
 
-local function add_forward(publish, frame)
+local function add_forward(publish, frame, now)
     results.after[publish.last] = frame
-    results.kin[frame] = publish.frame
+    local delay = now - publish.time
+    results.kin[frame], results.delay[frame] = publish.frame, delay
+    if delay >= LATE then
+        results.marked[frame] = true
+    end
     publish.last = frame
 end
 
-local function give(state, publish, endpoint, frame)
+local function give(state, publish, endpoint, frame, now)
     local got = publish.got
     if not got then
         got = state.spare or {}
@@ -3473,7 +3518,7 @@ local function give(state, publish, endpoint, frame)
         end
         state.spare = got -- for the next one, most likely with the same subscribers
     end
-    add_forward(publish, frame)
+    add_forward(publish, frame, now)
     local frames = publish.due.frames[endpoint]
     if frames then
         results.subscribed_in[frame] = frames[count] or frames[#frames]
@@ -3524,26 +3569,36 @@ function forwards.forward(state, subs, content, topic, endpoint, frame, now)
         if other then
             results.mark("candidates", frame, { publish.frame, other.frame })
         end
-        return give(state, publish, endpoint, frame), other ~= nil
+        return give(state, publish, endpoint, frame, now), other ~= nil
     end
     local kept, latest = retained_for(state, subs, content, topic, endpoint)
     if kept then
         results.kin[frame], results.subscribed_in[frame] = kept.frame, latest.frame
         return nil -- it belongs to the SUBSCRIBE, and anchors no publish
     end
-    publish = newest
-    local is_subscribed = publish and publish.due.frames[endpoint] ~= nil
-    if not publish then
-        local due = subscriptions.due(subs, topic)
-        is_subscribed = due.frames[endpoint] ~= nil
-        if is_subscribed then
-            results.subscribed_in[frame] = due.frames[endpoint][1]
-        end
-    end
-    if not is_subscribed then
+    local due = newest and newest.due or subscriptions.due(subs, topic)
+    local frames = due.frames[endpoint]
+    if not frames then
         results.mark("unexpected", frame, subs.known[endpoint] and "filter" or "subscriber")
+    else
+        results.mark("unexpected", frame, newest and "duplicate" or "publish")
+        results.subscribed_in[frame] = frames[1]
     end
-    return publish and give(state, publish, endpoint, frame)
+    return newest and give(state, newest, endpoint, frame, now)
+end
+
+-- A broker sends a forward again, for want of an ACK: it is the same one.
+function forwards.again(frame, first)
+    local publish = results.forward_of(first)
+    if publish then
+        results.kin[frame], results.subscribed_in[frame] = publish, results.subscribed_in[first]
+    end
+end
+
+-- The broker refused a publish: nothing of it is due.
+function forwards.refuse(publish)
+    publish.due, publish.left = { total = 0, frames = {} }, 0
+    results.kin[publish.frame] = publish.due
 end
 end)(shared)
 
@@ -3555,6 +3610,8 @@ local results, copies, parties, acks, forwards = ts.results, ts.copies, ts.parti
 local subscriptions, topics, numbers, requests = ts.subscriptions, ts.topics, ts.numbers, ts.requests
 local messages, queues = ts.messages, ts.queues
 local TO, FROM, direction, open = parties.TO, parties.FROM, parties.direction, results.open
+
+local max = math.max
 
 local tracking = {}
 ts.tracking = tracking
@@ -3597,9 +3654,15 @@ for _, dialect in ipairs(ts.dialects) do
 end
 
 local sessions
+local latest -- when the last message came
+
+-- How many seconds of the capture come after a time.
+function tracking.left(time)
+    return max(0, latest - time)
+end
 
 function tracking.reset()
-    sessions = {}
+    sessions, latest = {}, 0
     results.reset()
     copies.reset()
     parties.reset()
@@ -3701,7 +3764,10 @@ local function topic_of(session, dialect, m, client, is_publish)
     if layout.has_plain_topic and m.topic then -- it may be absent, where it is optional
         return m.topic, nil, m.content
     elseif layout.has_number_topic then
-        local name = names_of(session, client)[m.number]
+        local name = nil -- behind the number in a forward: that of its publish
+        if is_publish or dialect.names_by_client then
+            name = names_of(session, client)[m.number]
+        end
         local content = m.content
         if name and dialect.names_by_client then
             content = requests.short(name .. "\0" .. (m.payload or ""))
@@ -3735,9 +3801,7 @@ local function on_forward(session, dialect, broker, m, frame, now, to)
     local topic, name, content = topic_of(session, dialect, m, to, false)
     local served, is_open = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame, now)
     if m.layout.has_number_topic then
-        if not dialect.names_by_client then -- the number is the publisher's
-            name = results.topic_name[results.forward_of(frame) or 0]
-        end
+        name = name or results.topic_name[results.forward_of(frame) or 0]
         if name then
             results.mark("topic_name", frame, name)
         end
@@ -3749,6 +3813,23 @@ local function on_forward(session, dialect, broker, m, frame, now, to)
         end
     end
     broker.guess, broker.beside = false, served and not is_open and served or false
+end
+
+local function subscriber(m, from)
+    if m.listens_on then
+        return from.address .. ":" .. numbers.text(m.listens_on)
+    end
+    return from.endpoint
+end
+
+local function refuse(broker, request, client)
+    local asked = request.m
+    results.mark("refused", request.frame, true)
+    if asked.layout.meaning == "subscribe" and asked.filter then
+        subscriptions.refuse(broker.subs, asked.filter, subscriber(asked, client), request.frame)
+    elseif request.due then
+        forwards.refuse(request)
+    end
 end
 
 local function on_ack(route, dialect, way, m, frame, now, from, to)
@@ -3765,18 +3846,14 @@ local function on_ack(route, dialect, way, m, frame, now, from, to)
     if way == FROM and is_open and dialect.acks_first then
         broker.guess = answered
     end
+    if m.is_refusal and way == FROM and not is_open then
+        refuse(broker, answered, to)
+    end
     local asked = answered.m
     local name = m.number and dialect.topics.named_by and (asked.topic or asked.filter)
     if name and not asked.layout.has_number_topic then -- the number as a text is no name
         bind_name(route.session, dialect, way == TO and from or to, m.number, name)
     end
-end
-
-local function subscriber(m, from)
-    if m.listens_on then
-        return from.address .. ":" .. numbers.text(m.listens_on)
-    end
-    return from.endpoint
 end
 
 -- Takes in one valid message from one party to another.
@@ -3787,6 +3864,7 @@ function tracking.message(dialect, m, frame, now, pair)
     end
     local session, meaning = route.session, layout.meaning
     open(frame)
+    latest = now
     local way = direction(session.parties, dialect, layout, from, to)
     if meaning == "ack" then
         return on_ack(route, dialect, way, m, frame, now, from, to)
@@ -3802,10 +3880,13 @@ function tracking.message(dialect, m, frame, now, pair)
     end
     if meaning == "publish" and is_request then
         on_publish(session, dialect, broker, m, frame, now, from, asked, is_resend)
+    elseif is_resend and (meaning == "publish" or meaning == "deliver") then
+        forwards.again(frame, asked.frame)
+        broker.guess, broker.beside = false, false
     elseif meaning == "publish" or meaning == "deliver" then
         on_forward(session, dialect, broker, m, frame, now, to)
-    elseif meaning == "subscribe" and m.filter and not is_resend then
-        subscriptions.add(broker.subs, m.filter, subscriber(m, from), frame)
+    elseif meaning == "subscribe" and m.filter then
+        subscriptions.add(broker.subs, m.filter, subscriber(m, from), frame, is_resend)
     elseif meaning == "unsubscribe" and m.filter then
         subscriptions.remove(broker.subs, m.filter, subscriber(m, from))
     end
@@ -3854,6 +3935,209 @@ function ts.collect_in_time(frame)
 end
 end)(shared)
 
+-- ==================== 56_story.lua =================================================================================
+;(function(...)
+-- What the whole capture tells of one publish: who was to get it, who did, who was left out; and which frames belong
+-- together. Asked for once the capture was seen.
+local ts = ...
+local results = ts.results
+
+local story = {}
+ts.story = story
+
+local PATIENCE = 1 -- seconds; what is due may still come
+
+-- Was the subscription in this frame sure to stand when the publish came: not refused, and acknowledged before it?
+local function is_sure(subscription, publish)
+    local ack = results.link[subscription]
+    return not ack or (ack > 0 and ack < publish)
+end
+
+-- Did the broker get the publish, as far as can be told?
+local function has_arrived(publish, forwards)
+    local ack = results.link[publish]
+    return forwards > 0 or not ack or ack > 0 or results.wants_no_ack[publish]
+end
+
+local last_publish, last_left, last_told -- it is asked for several times in a row
+
+function story.reset()
+    last_publish = nil
+end
+
+local function by_name(one, other)
+    return one.endpoint < other.endpoint
+end
+
+-- { due, seen, subscribers = list of { endpoint, frames of its subscriptions, forwards, missing } }, nil for what is no
+-- publish. `left` is how many seconds of the capture come after it.
+function story.of(publish, left)
+    local due = results.due(publish)
+    if not due then
+        return nil
+    end
+    if publish == last_publish and left == last_left then
+        return last_told
+    end
+    local by_subscription, seen = {}, 0
+    local forward = results.after[publish]
+    while forward do
+        local subscription = results.subscribed_in[forward] or 0
+        local list = by_subscription[subscription] or {}
+        by_subscription[subscription] = list
+        list[#list + 1] = forward
+        seen, forward = seen + 1, results.after[forward]
+    end
+    local told = { due = 0, seen = seen, subscribers = {} }
+    local is_over = not results.sent_again[publish] and left > PATIENCE and has_arrived(publish, seen)
+    for endpoint, frames in pairs(due.frames) do
+        local one = { endpoint = endpoint, frames = frames, forwards = {}, missing = 0 }
+        for _, subscription in ipairs(frames) do
+            local came = by_subscription[subscription] or {}
+            for _, frame in ipairs(came) do
+                one.forwards[#one.forwards + 1] = frame
+            end
+            local is_due = is_sure(subscription, publish) or came[1]
+            told.due = told.due + (is_due and 1 or 0)
+            one.missing = one.missing + (is_due and not came[1] and is_over and 1 or 0)
+        end
+        table.sort(one.forwards)
+        told.subscribers[#told.subscribers + 1] = one
+    end
+    table.sort(told.subscribers, by_name)
+    last_publish, last_left, last_told = publish, left, told
+    return told
+end
+
+-- The first frame of the exchange that a frame belongs to: the first send of the publish or other request behind it. Of
+-- an ACK that is left open each of them, so that whoever looks for one finds it.
+function story.exchanges(frame, is_ack)
+    local found, count = {}, 0
+    local function add(one)
+        one = results.resend_of[one] or one
+        local publish = results.kin[one]
+        if type(publish) == "number" then
+            one = results.resend_of[publish] or publish
+        end
+        count = count + 1
+        found[count] = one
+    end
+    local request = results.link[frame]
+    if results.candidates[frame] then
+        for _, one in ipairs(results.candidates[frame]) do
+            add(one)
+        end
+    elseif not is_ack then
+        add(results.copy_of[frame] or frame)
+    elseif request and request > 0 then
+        add(request)
+    end
+    return found
+end
+end)(shared)
+
+-- ==================== 58_json.lua ==================================================================================
+;(function(...)
+-- Is a text JSON? Objects and arrays only: a bare number or word is no payload that a JSON dissector would help with.
+-- Nothing is built, and the work is bounded by the text.
+local ts = ...
+local find, byte, sub = string.find, string.byte, string.sub
+
+local MOST_DEEP, LONGEST = 64, 65536
+
+local function behind_space(text, at)
+    return find(text, "[^ \t\r\n]", at) or #text + 1
+end
+
+-- Where the string that begins here ends, or nil.
+local function behind_string(text, at)
+    at = at + 1
+    while true do
+        local stop = find(text, '["\\%c]', at)
+        local char = stop and byte(text, stop)
+        if char == 34 then
+            return stop + 1
+        elseif char ~= 92 then
+            return nil -- a control character, or the end
+        elseif find(text, '^["\\/bfnrt]', stop + 1) then
+            at = stop + 2
+        elseif find(text, "^u%x%x%x%x", stop + 1) then
+            at = stop + 6
+        else
+            return nil
+        end
+    end
+end
+
+local WORDS = { t = "true", f = "false", n = "null" }
+
+local function behind_plain(text, at)
+    local word = WORDS[sub(text, at, at)]
+    if word then
+        return sub(text, at, at + #word - 1) == word and at + #word or nil
+    end
+    local _, last = find(text, "^%-?%d+", at)
+    if not last or find(text, "^%-?0%d", at) then
+        return nil
+    end
+    local _, fraction = find(text, "^%.%d+", last + 1)
+    last = fraction or last
+    local _, exponent = find(text, "^[eE][-+]?%d+", last + 1)
+    return (exponent or last) + 1
+end
+
+local behind_value
+
+local function behind_members(text, at, depth, closing, is_object)
+    at = behind_space(text, at + 1)
+    if byte(text, at) == closing then
+        return at + 1
+    end
+    while at do
+        if is_object then
+            at = byte(text, at) == 34 and behind_string(text, at)
+            at = at and behind_space(text, at)
+            if not at or byte(text, at) ~= 58 then
+                return nil
+            end
+            at = behind_space(text, at + 1)
+        end
+        at = behind_value(text, at, depth)
+        at = at and behind_space(text, at)
+        local char = at and byte(text, at)
+        if char == closing then
+            return at + 1
+        elseif char ~= 44 then
+            return nil
+        end
+        at = behind_space(text, at + 1)
+    end
+    return nil
+end
+
+function behind_value(text, at, depth)
+    local char = byte(text, at)
+    if depth > MOST_DEEP then
+        return nil
+    elseif char == 123 then
+        return behind_members(text, at, depth + 1, 125, true)
+    elseif char == 91 then
+        return behind_members(text, at, depth + 1, 93, false)
+    elseif char == 34 then
+        return behind_string(text, at)
+    end
+    return behind_plain(text, at)
+end
+
+function ts.is_json(text)
+    if #text > LONGEST or not find(text, "^[ \t\r\n]*[{%[]") then
+        return false
+    end
+    local stop = behind_value(text, behind_space(text, 1), 1)
+    return stop ~= nil and behind_space(text, stop) == #text + 1
+end
+end)(shared)
+
 -- ==================== 60_fields.lua ================================================================================
 ;(function(...)
 -- The fields: the common ones, and each dialect's own as pubsub.<dialect>.<field>.
@@ -3885,16 +4169,23 @@ define("payload_text", ProtoField.string, "Payload as text")
 define("padding", ProtoField.uint32, "Padding", base.DEC, nil, nil, "NULs after the message")
 define("error", ProtoField.string, "Error")
 define("error_offset", ProtoField.uint32, "Error offset", base.DEC)
+define("stream", ProtoField.uint32, "Stream", base.DEC, nil, nil, "The number of the conversation")
+define("exchange", ProtoField.framenum, "Exchange", base.NONE, frametype.NONE)
 define("ack_in", ProtoField.framenum, "ACK in", base.NONE, frametype.RESPONSE)
 define("ack_to", ProtoField.framenum, "ACK to", base.NONE, frametype.REQUEST)
 define("ack_candidate", ProtoField.framenum, "Perhaps ACK to", base.NONE, frametype.REQUEST)
 define("ack_time", ProtoField.relative_time, "Time to ACK")
+define("ack_wait", ProtoField.relative_time, "Time to ACK, at most", "Of a request sent again: since its first send")
 define("ack_quality", ProtoField.string, "Quality of the match")
 define("resend_of", ProtoField.framenum, "Resend of", base.NONE, frametype.RETRANS_PREV)
 define("copy_of", ProtoField.framenum, "Copy of", base.NONE, frametype.NONE)
 define("forward_of", ProtoField.framenum, "Forward of", base.NONE, frametype.REQUEST)
 define("forward_candidate", ProtoField.framenum, "Perhaps forward of", base.NONE, frametype.REQUEST)
 define("forwarded_in", ProtoField.framenum, "Forwarded in", base.NONE, frametype.RESPONSE)
+define("forward_time", ProtoField.relative_time, "Time from publish to forward")
+define("due", ProtoField.uint32, "Due", base.DEC, nil, nil, "How many forwards the subscriptions ask for")
+define("subscriber", ProtoField.string, "Subscriber", base.NONE, "Who has subscribed to this when it is published")
+define("missing", ProtoField.string, "Not forwarded to")
 define("fanout", ProtoField.uint32, "Fan-out", base.DEC, nil, nil, "How many forwards this publish has")
 define("subscribed_in", ProtoField.framenum, "Subscribed in", base.NONE, frametype.NONE)
 
@@ -4039,7 +4330,7 @@ local ts = ...
 if not ts.proto then
     return
 end
-local results = ts.results
+local results, story, LATE = ts.results, ts.story, ts.forwards.LATE
 
 local experts = {}
 ts.experts = experts
@@ -4068,21 +4359,58 @@ define("wildcard_in_topic", "A wildcard in a published topic", GROUP.PROTOCOL, S
 define("copy", "A copy, captured on another interface", GROUP.SEQUENCE, SEVERITY.CHAT)
 define("resend", "The request was sent before and is not acknowledged yet", GROUP.SEQUENCE, SEVERITY.NOTE)
 define("resend_differs", "A resend that is not the same bytes", GROUP.SEQUENCE, SEVERITY.WARN)
+define("duplicate_ack", "The ACK of a moment ago once more: no request waits for it", GROUP.SEQUENCE, SEVERITY.WARN)
 define("unsolicited_ack", "No outstanding request was seen for this ACK", GROUP.SEQUENCE, SEVERITY.WARN)
+define("missing_forward", "A subscriber did not get the message", GROUP.SEQUENCE, SEVERITY.WARN)
+define("duplicate_forward", "One more copy than the subscriptions ask for", GROUP.SEQUENCE, SEVERITY.WARN)
+define("late_forward", "The forward comes seconds after its publish", GROUP.SEQUENCE, SEVERITY.WARN)
+define("unknown_publish", "No publish with this topic and payload was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
+define("open_forward", "The forward may be that of this publish or of another", GROUP.SEQUENCE, SEVERITY.CHAT)
+define("refusal", "The broker refuses the request", GROUP.RESPONSE_CODE, SEVERITY.WARN)
 define("unexpected_forward", "The receiver has no subscription that matches", GROUP.SEQUENCE, SEVERITY.WARN)
 define("unknown_subscriber", "No subscription of the receiver was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
-define("no_ack", "No ACK was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
+define("no_ack", "No ACK was seen", GROUP.SEQUENCE, SEVERITY.WARN)
 define("open_ack", "The ACK may answer this request or another", GROUP.SEQUENCE, SEVERITY.CHAT)
+-- What `topicshark annotate` wrote into the capture.
+define("finding_error", "Finding of topicshark check, an error", GROUP.COMMENTS_GROUP, SEVERITY.ERROR)
+define("finding_warning", "Finding of topicshark check, a warning", GROUP.COMMENTS_GROUP, SEVERITY.WARN)
+define("finding_note", "Finding of topicshark check, a note", GROUP.COMMENTS_GROUP, SEVERITY.NOTE)
 ts.proto.experts = experts
 
-local UNEXPECTED = { filter = "unexpected_forward", subscriber = "unknown_subscriber" }
+local UNEXPECTED = {
+    filter = "unexpected_forward",
+    subscriber = "unknown_subscriber",
+    duplicate = "duplicate_forward",
+    publish = "unknown_publish",
+}
 
--- The ids that apply to this message, as a list; nil for none, which is the common case. `later` is true once the whole
--- capture was seen.
+-- The finding that a comment of a packet tells: the id of its expert information and the sentence; nil for others.
+function ts.finding_in(comment)
+    local rule, level, doubt, text = comment:match("^topicshark (%S+) %((%a+)([^)]*)%): (.*)$")
+    if not experts["finding_" .. (level or "")] then
+        return nil
+    end
+    local id = doubt == "" and "finding_" .. level or "finding_note"
+    return { id, rule .. doubt .. ": " .. text }
+end
+
+-- One for each subscriber that was left out.
+local function add_missing(ids, frame, left)
+    local told = story.of(frame, left)
+    for _, one in ipairs(told and told.subscribers or {}) do
+        if one.missing > 0 then
+            ids[#ids + 1] = { "missing_forward", "Not forwarded to " .. one.endpoint }
+        end
+    end
+end
+
+-- The ids that apply to this message, as a list, or pairs of an id and a text; nil for none, which is the common case.
+-- `later` is how many seconds of the capture come after it, once the whole was seen.
 function ts.experts_of(m, frame, later)
     local error, is_ack = m.error, m.layout.meaning == "ack"
     local unanswered = (later or is_ack) and results.link[frame] == 0
-    if not (error or unanswered or m.has_wildcard or results.marked[frame]) then
+    local is_lacking = later and type(results.kin[frame]) == "table"
+    if not (error or unanswered or m.is_odd or is_lacking or results.marked[frame]) then
         return nil
     end
     local is_copy, resend, unexpected = results.copy_of[frame], results.resend_of[frame], results.unexpected[frame]
@@ -4106,8 +4434,20 @@ function ts.experts_of(m, frame, later)
     if unexpected then
         ids[#ids + 1] = UNEXPECTED[unexpected]
     end
+    if m.is_refusal then
+        ids[#ids + 1] = "refusal"
+    end
+    if (results.delay[frame] or 0) >= LATE then
+        ids[#ids + 1] = "late_forward"
+    end
+    if not is_ack and results.candidates[frame] then
+        ids[#ids + 1] = "open_forward"
+    end
+    if is_lacking then
+        add_missing(ids, frame, later)
+    end
     if unanswered and is_ack then
-        ids[#ids + 1] = "unsolicited_ack"
+        ids[#ids + 1] = results.twice[frame] and "duplicate_ack" or "unsolicited_ack"
     elseif (is_ack and results.candidates[frame]) or (unanswered and results.perhaps[frame]) then
         ids[#ids + 1] = "open_ack"
     elseif unanswered and not results.wants_no_ack[frame] then
@@ -4123,7 +4463,7 @@ end)(shared)
 --
 --     PUBLISH home/room/light "ON" retained → 2 subscribers
 local ts = ...
-local results, charsets = ts.results, ts.charsets
+local results, story, charsets = ts.results, ts.story, ts.charsets
 local concat, min = table.concat, math.min
 local find, sub, gsub, format, byte = string.find, string.sub, string.gsub, string.format, string.byte
 
@@ -4214,7 +4554,9 @@ local function about_forwards(frame, due, later)
     if not later then
         return DUE[due] or about_count(due, due)
     end
-    local got = results.fanout(frame)
+    local told = story.of(frame, later)
+    local got = told.seen
+    due = told.due
     return got == 0 and due == 0 and ARROW .. "no subscriber" or about_count(got, due)
 end
 
@@ -4266,7 +4608,9 @@ function ts.info(m, frame, later)
     local meaning = m.layout.meaning
     if meaning == "ack" then
         local link = results.link[frame]
-        if link == 0 then
+        if link == 0 and results.twice[frame] then
+            return line .. " [once more, after " .. text_of(results.twice[frame]) .. "]", true
+        elseif link == 0 then
             return line .. " [unsolicited]", true
         elseif link and link > 0 then
             line = line .. " [ACK to " .. text_of(link) .. "]"
@@ -4295,6 +4639,7 @@ local ts = ...
 if not ts.proto then
     return
 end
+local story = ts.story
 local results, numbers, charsets, fields, experts = ts.results, ts.numbers, ts.charsets, ts.fields, ts.experts
 local floor = math.floor
 
@@ -4369,9 +4714,9 @@ local function add_payload(tree, tvb, w)
     end
 end
 
--- The payload to the dissector that the user named for this topic.
+-- The payload to the dissector that the user named for this topic, or that of JSON if it is.
 local function pass_on(tvb, w, pinfo, root)
-    local dissector = w.payload and #w.payload > 0 and w.topic and ts.payload_dissector(w.topic)
+    local dissector = w.payload and #w.payload > 0 and ts.payload_dissector(w.topic or "", w.payload)
     if dissector then
         dissector:call(range_of(tvb, w, w.layout.payload):tvb(), pinfo, root)
     end
@@ -4383,12 +4728,12 @@ local function add_frame(tree, field, frame)
     end
 end
 
-local function add_time(tree, seconds)
+local function add_time(tree, field, seconds)
     if seconds then
         local sign = seconds < 0 and -1 or 1
         local nanoseconds = floor(sign * seconds * 1e9 + 0.5)
         local whole = floor(nanoseconds / 1e9)
-        tree:add(fields.ack_time, NSTime.new(sign * whole, sign * (nanoseconds - whole * 1e9))):set_generated()
+        tree:add(field, NSTime.new(sign * whole, sign * (nanoseconds - whole * 1e9))):set_generated()
     end
 end
 
@@ -4403,15 +4748,47 @@ local function add_ack(tree, frame, is_ack)
         tree:add(fields.ack_quality, results.quality[frame]):set_generated()
     elseif is_ack then
         add_frame(tree, fields.ack_to, link)
-        tree:add(fields.ack_quality, results.quality[frame] or "exact"):set_generated()
-        add_time(tree, results.after[frame])
+        local quality = results.quality[frame] or "exact"
+        local is_timed = quality == "exact" or quality == "anchored"
+        tree:add(fields.ack_quality, quality):set_generated()
+        add_time(tree, is_timed and fields.ack_time or fields.ack_wait, results.after[frame])
     else
         add_frame(tree, fields.ack_in, link)
-        add_time(tree, results.after[link])
     end
 end
 
-local function add_tracking(tree, frame, is_ack)
+local MOST_SUBSCRIBERS = 1000 -- shown
+
+-- Who has subscribed to a publish, since when, and which forwards came of it.
+local function add_subscribers(tree, told)
+    for place = 1, math.min(#told.subscribers, MOST_SUBSCRIBERS) do
+        local one = told.subscribers[place]
+        local branch = tree:add(fields.subscriber, one.endpoint):set_generated()
+        for _, subscription in ipairs(one.frames) do
+            add_frame(branch, fields.subscribed_in, subscription)
+        end
+        for _, forward in ipairs(one.forwards) do
+            add_frame(branch, fields.forwarded_in, forward)
+        end
+        if one.missing > 0 then
+            branch:add(fields.missing, one.endpoint):set_generated()
+        end
+    end
+end
+
+local function add_publish(tree, frame, left)
+    local told = story.of(frame, left or 0)
+    if told then
+        tree:add(fields.due, told.due):set_generated()
+        tree:add(fields.fanout, told.seen):set_generated()
+        add_subscribers(tree, told)
+    end
+end
+
+local function add_tracking(tree, frame, is_ack, later)
+    for _, exchange in ipairs(story.exchanges(frame, is_ack)) do
+        add_frame(tree, fields.exchange, exchange)
+    end
     add_frame(tree, fields.copy_of, results.copy_of[frame])
     add_frame(tree, fields.resend_of, results.resend_of[frame])
     add_ack(tree, frame, is_ack)
@@ -4419,15 +4796,9 @@ local function add_tracking(tree, frame, is_ack)
         add_frame(tree, fields.forward_candidate, other)
     end
     add_frame(tree, fields.forward_of, results.forward_of(frame))
+    add_time(tree, fields.forward_time, results.delay[frame])
     add_frame(tree, fields.subscribed_in, results.subscribed_in[frame])
-    if results.due(frame) then
-        tree:add(fields.fanout, results.fanout(frame)):set_generated()
-        local forward = results.after[frame]
-        while forward do
-            add_frame(tree, fields.forwarded_in, forward)
-            forward = results.after[forward]
-        end
-    end
+    add_publish(tree, frame, later)
     if results.topic_name[frame] then
         tree:add(fields.topic_name, ts.shown(results.topic_name[frame])):set_generated()
     end
@@ -4446,17 +4817,23 @@ end
 function display.warn(root, tvb, ids)
     local tree = root:add(ts.proto, tvb:range(0, tvb:len()))
     for place = 1, ids and #ids or 0 do
-        tree:add_proto_expert_info(experts[ids[place]])
+        local id = ids[place]
+        if type(id) == "table" then
+            tree:add_proto_expert_info(experts[id[1]], id[2])
+        else
+            tree:add_proto_expert_info(experts[id])
+        end
     end
     return tree
 end
 
--- All of it; `ids` are the experts that apply.
-function display.show(root, tvb, pinfo, dialect, w, frame, ids)
+-- All of it; `ids` are the experts that apply, `later` is as for them.
+function display.show(root, tvb, pinfo, dialect, w, frame, ids, later)
     local tree = display.warn(root, tvb, ids)
     tree:append_text(" (" .. dialect.name .. "): " .. (w.message or w.error or ""))
     tree:add(fields.dialect, dialect.name):set_generated()
     tree:add(fields.form, w.form.name):set_generated()
+    tree:add(fields.stream, ts.packet.pair(pinfo).stream):set_generated()
     if w.message then
         tree:add(fields.message, w.message):set_generated()
         tree:add(fields.meaning, w.meaning):set_generated()
@@ -4476,7 +4853,7 @@ function display.show(root, tvb, pinfo, dialect, w, frame, ids)
         tree:add(fields.padding, tvb:range(tvb:len() - w.padding, w.padding), w.padding)
     end
     add_error(tree, tvb, w)
-    add_tracking(tree, frame, w.meaning == "ack")
+    add_tracking(tree, frame, w.meaning == "ack", later)
     pass_on(tvb, w, pinfo, root)
 end
 end)(shared)
@@ -4540,6 +4917,8 @@ proto.prefs.payloads = Pref.string(
     "Which dissector reads the payloads of which topics, as pattern=dissector; pattern=dissector (home/*=json)"
 )
 
+proto.prefs.json = Pref.bool("Payloads that are JSON", true, "Show payloads that are JSON objects or arrays as JSON")
+
 -- "1,3-5" as a list of { first, last }.
 local function ranges_of(text)
     local ranges = {}
@@ -4575,14 +4954,16 @@ local function read_payloads(text)
     end
 end
 
--- The dissector that the user wants for the payloads of this topic.
-function ts.payload_dissector(topic)
+local found_json, json = pcall(Dissector.get, "json")
+
+-- The dissector that the user wants for the payloads of this topic, or that of JSON for what is JSON.
+function ts.payload_dissector(topic, payload)
     for _, entry in ipairs(settings.payloads) do
         if entry.matches(topic) then
             return entry.dissector
         end
     end
-    return nil
+    return found_json and settings.json and ts.is_json(payload) and json or nil
 end
 
 local udp_ports = DissectorTable.get("udp.port")
@@ -4610,7 +4991,7 @@ function settings.apply()
     end
     claim(arguments.ports or "", arguments.dialect and ts.by_name[arguments.dialect])
     settings.only = ts.by_name[arguments.dialect] or ts.dialects[proto.prefs.dialect]
-    settings.heuristics = proto.prefs.heuristics
+    settings.heuristics, settings.json = proto.prefs.heuristics, proto.prefs.json
     read_payloads(proto.prefs.payloads)
     register_ports()
 end
@@ -4625,7 +5006,7 @@ end)(shared)
 ;(function(...)
 -- Statistics: topics, ACK timing, fan-out by filter, clients.
 --
--- In Wireshark under Tools > Publish/Subscribe. In tshark at the end of a run:
+-- In Wireshark under Statistics > Publish-Subscribe. In tshark at the end of a run:
 --     tshark -q -r capture.pcap -X lua_script:dissector.lua -X lua_script1:statistics=topics
 -- with topics, acks, fanout or clients, or several of them with commas.
 --
@@ -4643,7 +5024,7 @@ ts.statistics = statistics
 local tables
 
 function statistics.reset()
-    tables = { topics = {}, acks = {}, fanout = {}, clients = {}, filters = {}, asked = {} }
+    tables = { topics = {}, acks = {}, fanout = {}, clients = {}, filters = {}, asked = {}, resent = {} }
 end
 
 statistics.reset()
@@ -4674,8 +5055,14 @@ end
 
 local function take_request(m, frame, source, target)
     local key = source .. ">" .. target .. ">" .. m.layout.message
-    local row = row_of("acks", key, { source, target, m.layout.message, requests = 0, acked = 0, resent = 0 })
-    count(row, results.resend_of[frame] and "resent" or "requests")
+    local row = row_of("acks", key, { source, target, m.layout.message, requests = 0, acked = 0, resent = 0, times = {} })
+    local first = results.resend_of[frame]
+    if not first then
+        count(row, "requests")
+    elseif not tables.resent[first] then -- however often it is sent; which send was answered is unknown
+        tables.resent[first], row.times[first] = true, nil
+        count(row, "resent")
+    end
     tables.asked[frame] = row
 end
 
@@ -4688,10 +5075,7 @@ local function take_ack(frame)
     end
     count(row, "acked")
     if quality == "exact" or quality == "anchored" then
-        count(row, "timed")
-        count(row, "sum", time)
-        row.least = math.min(row.least or time, time)
-        row.most = math.max(row.most or time, time)
+        row.times[results.link[frame]] = time
     end
 end
 
@@ -4734,6 +5118,16 @@ local function milliseconds(seconds)
     return seconds and format("%.3f", seconds * 1000) or "-"
 end
 
+-- The shortest, the mean and the longest of some times.
+local function summary_of(times)
+    local least, most, sum, timed = nil, nil, 0, 0
+    for _, time in pairs(times) do
+        least, most = math.min(least or time, time), math.max(most or time, time)
+        sum, timed = sum + time, timed + 1
+    end
+    return milliseconds(least), milliseconds(timed > 0 and sum / timed), milliseconds(most)
+end
+
 local LAYOUTS = {
     topics = {
         "Topics: messages and bytes of payload",
@@ -4746,8 +5140,7 @@ local LAYOUTS = {
         "ACKs: requests and the time to their ACK in ms (exact and anchored matches)",
         { "client", "asked", "message", "requests", "acked", "resent", "min", "mean", "max" },
         function(row)
-            local mean = milliseconds(row.timed and row.sum / row.timed)
-            local least, most = milliseconds(row.least), milliseconds(row.most)
+            local least, mean, most = summary_of(row.times)
             return { row[1], row[2], row[3], row.requests, row.acked, row.resent, least, mean, most }
         end,
     },
@@ -4831,7 +5224,7 @@ elseif gui_enabled() then
         -- A slash would begin one more level of the menu.
         register_menu("Publish-Subscribe/" .. layout[1]:match("^[^:]+"), function()
             open_window(name)
-        end, MENU_TOOLS_UNSORTED)
+        end, MENU_STAT_UNSORTED)
     end
 end
 end)(shared)
@@ -5121,6 +5514,23 @@ function places.copy_of(data, frame, now, pinfo, ends)
     return copies.copy_of(name_of(ends), data, frame, now, place_of(pinfo), id)
 end
 
+local comment = Field.new("frame.comment")
+
+local function add_findings(ids, first, ...)
+    if first then
+        local found = ts.finding_in(tostring(first.value))
+        ids[#ids + 1] = found
+        return add_findings(ids, ...)
+    end
+    return ids
+end
+
+-- The expert information of the packet at hand, with what its comments tell of findings.
+function places.with_findings(ids)
+    local first = comment()
+    return first and add_findings(ids or {}, comment()) or ids
+end
+
 -- The IP id of the packet at hand, 0 where there is none.
 function ts.tracking.ip_id()
     if has_places == nil then
@@ -5141,6 +5551,7 @@ local proto, settings, results, tracking, statistics = ts.proto, ts.settings, ts
 local decode, read, display, info, experts_of = ts.decode, ts.messages.read, ts.display, ts.info, ts.experts_of
 local packet, places, choice, is_tracking = ts.packet, ts.places, ts.choice, ts.is_tracking
 local follow, copy_of, collect_in_time, has_gui = tracking.message, places.copy_of, ts.collect_in_time, gui_enabled()
+local with_findings, story = places.with_findings, ts.story
 local raw, reported_len, by_ports = Tvb.raw, Tvb.reported_len, choice.by_ports
 
 local next_look = 0 -- at the garbage: a frame
@@ -5154,6 +5565,7 @@ function proto.init()
     places.reset()
     tracking.reset()
     statistics.reset()
+    story.reset()
 end
 
 local function learn(pinfo)
@@ -5206,15 +5618,16 @@ local function dissect(tvb, pinfo, root, wanted)
     if is_tracked then
         track(dialect, m, data, frame, pinfo, ends)
     end
-    local line, is_odd = info(m, frame, visited)
+    local later = visited and tracking.left(time_of(pinfo))
+    local line, is_odd = info(m, frame, later)
     show_line(pinfo, dialect.name, line)
     if statistics.wanted then
         ends = ends or pair_of(pinfo)
         statistics.take(dialect, m, frame, ends.from.endpoint, ends.to.endpoint)
     end
-    local ids = (is_odd or visited) and experts_of(m, frame, visited)
+    local ids = with_findings((is_odd or visited) and experts_of(m, frame, later) or nil)
     if is_wanted(root, visited) then
-        display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids)
+        display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids, later)
     elseif ids then
         display.warn(root, tvb, ids)
     end

@@ -34,6 +34,7 @@ _COLUMNS = (
     "forward_candidate",
     "resend_of",
     "subscribed_in",
+    "due",
     "meaning",
     "copy_of",
     "topic",
@@ -120,7 +121,7 @@ def _said(cells: Mapping[str, str]) -> Said:
         candidates,
         frame("forward_of"),
         frame("resend_of"),
-        frame("subscribed_in"),
+        None if cells["due"] else frame("subscribed_in"),  # of a publish: all who subscribed to it
         cells["meaning"],
         bool(cells["copy_of"]),
         cells["topic_name"] or cells["topic"],

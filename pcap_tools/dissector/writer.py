@@ -88,6 +88,7 @@ def _layout_lines(layout: Layout, variant: MessageSpec, first: MessageSpec) -> l
         "filter": place.get(layout.filter or ""),
         "payload": place.get(layout.payload or ""),
         "retain": place.get(layout.retain or ""),
+        "code": place.get(layout.code or "") if layout.meaning == "ack" else None,
         "sender": variant.sender or first.sender,
     }
     if layout.meaning == "ack":
@@ -120,6 +121,7 @@ def _step(step: Step) -> dict[str, _Lua]:
         "charset": _CHARSETS.get(step.charset),
         "optional": step.optional or None,
         "guard": None if step.guard is None else [_value(value) for value in step.guard],
+        "accepted": list(step.accepted) or None,
         "allowed": None if step.allowed is None else [_value(value) for value in step.allowed],
         "names": {number: word for number, word in step.names if word} or None,  # an empty word is none
         "counts": _COUNTS.get(step.counts),

@@ -114,6 +114,11 @@ def test_payloads_go_to_the_dissector_that_the_user_names(tmp_path: Path) -> Non
     frame = udp_packet(b'\x01\x00home/fan:{"on": true}', ("10.1.0.1", 50000), ("10.1.0.2", 50000))
     capture = write_pcap(tmp_path / "json.pcap", [(0, frame)])
     named = ["-o", "pubsub.payloads:garden/*=xml; home/*=json"]
-    shown = run_tshark(capture, *named, "-T", "fields", "-e", "json.key", home=tmp_path / "home")
-    assert shown.strip() == "on"
-    assert run_tshark(capture, "-T", "fields", "-e", "json.key", home=tmp_path / "home").strip() == ""
+
+    def key(*options: str) -> str:
+        return run_tshark(capture, *options, "-T", "fields", "-e", "json.key", home=tmp_path / "home").strip()
+
+    off = ("-o", "pubsub.json:FALSE")
+    assert key(*off, *named) == "on"
+    assert key(*off) == ""
+    assert key() == "on"  # JSON is known by itself

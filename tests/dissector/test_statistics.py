@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Run
 from tests.dissector.tshark import Address, run_tshark, udp_packet, write_pcap
 
 pytestmark = pytest.mark.tshark
@@ -68,3 +70,31 @@ def test_clients(tmp_path: Path) -> None:
         ["10.0.0.2:50000", "colon", "1", "2", "0", "1", "0"],
         ["10.0.0.9:50000", "colon", "3", "3", "1", "0", "2"],
     ]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        {"ack-missing": 0.05, "forward-missing": 0.05, "ack-duplicate": 0.03},
+        {"ack-late": 0.1},
+        {"network-loss": 0.05},
+    ],
+    ids=" ".join,
+)
+def test_they_agree_with_the_command_timing(faults: dict[str, float], tmp_path: Path, run: Run) -> None:
+    capture = tmp_path / "run.pcap"
+    asked = [part for name, rate in faults.items() for part in ("--fault", f"{name}={rate}")]
+    assert run("generate", "building", "-o", capture, *asked)[0] == 0
+    rows = json.loads(run("timing", capture, "--format", "json")[1])["sessions"][0]["rows"]
+    told = {
+        (row["client"], row["kind"]): (
+            row["requests"],
+            row["acked"],
+            row["resent"],
+            *(f"{row['rtt_ms'][which]:.3f}" if row["rtt_ms"] else "-" for which in ("min", "max")),
+        )
+        for row in rows
+    }
+    text = run_tshark(capture, "-q", home=tmp_path / "home", arguments=["statistics=acks"])
+    shown = [line.split() for line in text.strip().splitlines()[2:]]
+    assert {(row[0], row[2]): (*map(int, row[3:6]), row[6], row[8]) for row in shown} == told

@@ -72,7 +72,7 @@ def test_an_ack_and_its_request_point_at_each_other(tmp_path: Path) -> None:
     seen = track([(0, A, BROKER, b"\x01\x00t:1"), (0.0125, BROKER, A, b"\x02")], tmp_path)
     assert seen["ack_in", 1] == "2"
     assert seen["ack_to", 2] == "1"
-    assert seen["ack_time", 1] == seen["ack_time", 2] == "0.012500000"
+    assert (seen["ack_time", 1], seen["ack_time", 2]) == ("", "0.012500000")  # once, for graphs of it
     assert seen["ack_quality", 2] == "exact"
     assert experts_of(seen, 1) == experts_of(seen, 2) == set()
 

@@ -19,20 +19,24 @@ local COLUMNS = {
     "candidates", -- of an ACK or forward that is left open: the frames of the requests whose it may be
     "perhaps", -- of a request: the ACKs that may answer it
     "twice", -- of an ACK that nobody waits for: the ACK a moment before it
+    "sent_again", -- of a request: the frame in which it is sent again
+    "refused", -- true for a request that the broker refuses
     "copy_of",
-    "unexpected", -- a forward that no subscription explains: "filter" or "subscriber"
+    "unexpected", -- a forward that is not due: no "filter" takes it, no "subscriber", a "duplicate", no "publish"
     "topic_name", -- the name behind a topic number
     -- not marked:
     "wants_no_ack", -- a request with the id 0
+    "delay", -- of a forward: the seconds since its publish
 }
 
-local link, kin, after, subscribed_in -- the columns of common values
+local link, kin, after, subscribed_in, delay -- the columns of common values
 
 function results.reset()
     for _, column in ipairs(COLUMNS) do
         results[column] = {}
     end
     link, kin, after, subscribed_in = results.link, results.kin, results.after, results.subscribed_in
+    delay = results.delay
 end
 
 results.reset()
@@ -40,7 +44,7 @@ results.reset()
 -- Open the columns of common values for a frame. Lua keeps an array as such only while more than half of it is
 -- filled, and as few of them as will do: their length is what a garbage collection takes.
 function results.open(frame)
-    link[frame], kin[frame], after[frame], subscribed_in[frame] = false, false, false, false
+    link[frame], kin[frame], after[frame], subscribed_in[frame], delay[frame] = false, false, false, false, false
 end
 
 -- Note something out of the ordinary.

@@ -18,10 +18,10 @@ for _, dialect in ipairs(ts.dialects) do
 end
 
 local hosts -- by address: by port the party there, and by another address the pair seen last with it
-local pair_count
+local pair_count, stream_count -- a stream is two pairs, one for each direction
 
 function parties.reset()
-    hosts, pair_count = {}, 0
+    hosts, pair_count, stream_count = {}, 0, 0
 end
 
 parties.reset()
@@ -51,7 +51,11 @@ local function other_pair(source, sport, target, dport)
     local pair = from.pairs[to]
     if not pair then
         pair_count = pair_count + 1
+        local back = to.pairs[from]
+        local stream = back and back.stream or stream_count
+        stream_count = back and stream_count or stream_count + 1
         pair = { number = pair_count, sport = sport, dport = dport, from = from, to = to, route = false }
+        pair.stream = stream
         from.pairs[to] = pair
     end
     hosts[source][target] = pair

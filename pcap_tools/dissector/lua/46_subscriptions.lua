@@ -16,7 +16,8 @@ function subscriptions.new(dialect)
     }
 end
 
-function subscriptions.add(subs, filter, endpoint, frame)
+-- One that is sent again is no other, but what is retained may come again.
+function subscriptions.add(subs, filter, endpoint, frame, is_resend)
     local entry = subs.filters[filter]
     if not entry then
         entry = { matches = topics.matcher(subs.rules, filter), subscribers = {} }
@@ -26,7 +27,7 @@ function subscriptions.add(subs, filter, endpoint, frame)
     if not frames then
         entry.subscribers[endpoint] = { frame }
         subs.matched = {}
-    elseif subs.copies == "per-subscription" then
+    elseif subs.copies == "per-subscription" and not is_resend then
         frames[#frames + 1] = frame
         subs.matched = {}
     end
@@ -42,6 +43,21 @@ function subscriptions.remove(subs, filter, endpoint)
             subs.filters[filter] = nil
         end
         subs.matched = {}
+    end
+end
+
+-- The broker refused what was asked for in this frame.
+function subscriptions.refuse(subs, filter, endpoint, frame)
+    local entry = subs.filters[filter]
+    local frames = entry and entry.subscribers[endpoint]
+    for place = frames and #frames or 0, 1, -1 do
+        if frames[place] == frame then
+            table.remove(frames, place)
+            subs.matched = {}
+        end
+    end
+    if frames and not frames[1] then
+        subscriptions.remove(subs, filter, endpoint)
     end
 end
 

@@ -81,9 +81,10 @@ function acks.request(queue, m, frame, now, ip_id, dialect, may_resend)
         before = m.id ~= 0 and altered(queue, m, now, dialect.resend_after)
     end
     if before then
+        results.mark("sent_again", before.last_frame or before.frame, frame)
+        results.mark("resend_of", frame, before.frame)
         before.sends, before.last_frame, before.last_time = (before.sends or 1) + 1, frame, now
         before.ip_id, queue.latest = ip_id, before
-        results.mark("resend_of", frame, before.frame)
         if m.bytes ~= before.m.bytes then
             results.resend_differs[frame] = true
         end
@@ -295,7 +296,7 @@ local function search(queue, ack, now, anchor, dialect)
             open[count] = request
             local worth = request == anchor and 3 or request.forwarded and 1 or 2
             alone = request.forwarded and alone or alone + 1
-            local unusual = is_named and 0 or usual and abs(age - usual) or (age > FRESH and 1 or 0)
+            local unusual = usual and not is_named and abs(age - usual) or (age > FRESH and 1 or 0)
             if worth > rank or (worth == rank and unusual < oddity) then
                 chosen, rank, oddity = request, worth, unusual
             end

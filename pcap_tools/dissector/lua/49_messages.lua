@@ -40,6 +40,15 @@ local function value_of(w, step)
     return nil
 end
 
+local function accepts(step, value)
+    for _, accepted in ipairs(step.accepted) do
+        if value == accepted then
+            return true
+        end
+    end
+    return false
+end
+
 local PUBLISHES = { publish = true, deliver = true }
 
 -- The fields of common messages at once, and only eight, so that Lua makes the table in its final size: layout, columns
@@ -74,6 +83,11 @@ local function message_of(dialect, w, data)
         m.id, m.number = value_of(w, layout.id_step), value_of(w, layout.number_step)
         m.listens_on = value_of(w, layout.port_step)
         m.echo = layout.echo and requests.joined(w, layout.echo)
+    end
+    local code = layout.code
+    if code and code <= w.count and layout.steps[code].accepted then
+        m.is_refusal = not accepts(layout.steps[code], w.values[code])
+        m.is_odd = m.is_refusal
     end
     if topic and dialect.has_wildcard and PUBLISHES[layout.meaning] and dialect.has_wildcard(topic) then
         m.has_wildcard, m.is_odd = true, true

@@ -10,6 +10,8 @@ ts.forwards = forwards
 
 local MOST_KEPT = 512 -- publishes in each of two generations
 local MOST_ALIKE = 64 -- open ones of the same content
+local LATE = 3 -- seconds
+forwards.LATE = LATE
 local MOMENT, HORIZON = 0.050, 30 -- seconds: brokers answer at once; a forward later than that is none of the publish's
 
 function forwards.new()
@@ -50,13 +52,17 @@ function forwards.publish(state, content, topic, frame, now, due, retain, reques
     return publish
 end
 
-local function add_forward(publish, frame)
+local function add_forward(publish, frame, now)
     results.after[publish.last] = frame
-    results.kin[frame] = publish.frame
+    local delay = now - publish.time
+    results.kin[frame], results.delay[frame] = publish.frame, delay
+    if delay >= LATE then
+        results.marked[frame] = true
+    end
     publish.last = frame
 end
 
-local function give(state, publish, endpoint, frame)
+local function give(state, publish, endpoint, frame, now)
     local got = publish.got
     if not got then
         got = state.spare or {}
@@ -73,7 +79,7 @@ local function give(state, publish, endpoint, frame)
         end
         state.spare = got -- for the next one, most likely with the same subscribers
     end
-    add_forward(publish, frame)
+    add_forward(publish, frame, now)
     local frames = publish.due.frames[endpoint]
     if frames then
         results.subscribed_in[frame] = frames[count] or frames[#frames]
@@ -124,24 +130,34 @@ function forwards.forward(state, subs, content, topic, endpoint, frame, now)
         if other then
             results.mark("candidates", frame, { publish.frame, other.frame })
         end
-        return give(state, publish, endpoint, frame), other ~= nil
+        return give(state, publish, endpoint, frame, now), other ~= nil
     end
     local kept, latest = retained_for(state, subs, content, topic, endpoint)
     if kept then
         results.kin[frame], results.subscribed_in[frame] = kept.frame, latest.frame
         return nil -- it belongs to the SUBSCRIBE, and anchors no publish
     end
-    publish = newest
-    local is_subscribed = publish and publish.due.frames[endpoint] ~= nil
-    if not publish then
-        local due = subscriptions.due(subs, topic)
-        is_subscribed = due.frames[endpoint] ~= nil
-        if is_subscribed then
-            results.subscribed_in[frame] = due.frames[endpoint][1]
-        end
-    end
-    if not is_subscribed then
+    local due = newest and newest.due or subscriptions.due(subs, topic)
+    local frames = due.frames[endpoint]
+    if not frames then
         results.mark("unexpected", frame, subs.known[endpoint] and "filter" or "subscriber")
+    else
+        results.mark("unexpected", frame, newest and "duplicate" or "publish")
+        results.subscribed_in[frame] = frames[1]
     end
-    return publish and give(state, publish, endpoint, frame)
+    return newest and give(state, newest, endpoint, frame, now)
+end
+
+-- A broker sends a forward again, for want of an ACK: it is the same one.
+function forwards.again(frame, first)
+    local publish = results.forward_of(first)
+    if publish then
+        results.kin[frame], results.subscribed_in[frame] = publish, results.subscribed_in[first]
+    end
+end
+
+-- The broker refused a publish: nothing of it is due.
+function forwards.refuse(publish)
+    publish.due, publish.left = { total = 0, frames = {} }, 0
+    results.kin[publish.frame] = publish.due
 end

@@ -5,6 +5,8 @@ local subscriptions, topics, numbers, requests = ts.subscriptions, ts.topics, ts
 local messages, queues = ts.messages, ts.queues
 local TO, FROM, direction, open = parties.TO, parties.FROM, parties.direction, results.open
 
+local max = math.max
+
 local tracking = {}
 ts.tracking = tracking
 
@@ -46,9 +48,15 @@ for _, dialect in ipairs(ts.dialects) do
 end
 
 local sessions
+local latest -- when the last message came
+
+-- How many seconds of the capture come after a time.
+function tracking.left(time)
+    return max(0, latest - time)
+end
 
 function tracking.reset()
-    sessions = {}
+    sessions, latest = {}, 0
     results.reset()
     copies.reset()
     parties.reset()
@@ -150,7 +158,10 @@ local function topic_of(session, dialect, m, client, is_publish)
     if layout.has_plain_topic and m.topic then -- it may be absent, where it is optional
         return m.topic, nil, m.content
     elseif layout.has_number_topic then
-        local name = names_of(session, client)[m.number]
+        local name = nil -- behind the number in a forward: that of its publish
+        if is_publish or dialect.names_by_client then
+            name = names_of(session, client)[m.number]
+        end
         local content = m.content
         if name and dialect.names_by_client then
             content = requests.short(name .. "\0" .. (m.payload or ""))
@@ -184,9 +195,7 @@ local function on_forward(session, dialect, broker, m, frame, now, to)
     local topic, name, content = topic_of(session, dialect, m, to, false)
     local served, is_open = forwards.forward(broker.forwards, broker.subs, content, topic, to.endpoint, frame, now)
     if m.layout.has_number_topic then
-        if not dialect.names_by_client then -- the number is the publisher's
-            name = results.topic_name[results.forward_of(frame) or 0]
-        end
+        name = name or results.topic_name[results.forward_of(frame) or 0]
         if name then
             results.mark("topic_name", frame, name)
         end
@@ -198,6 +207,23 @@ local function on_forward(session, dialect, broker, m, frame, now, to)
         end
     end
     broker.guess, broker.beside = false, served and not is_open and served or false
+end
+
+local function subscriber(m, from)
+    if m.listens_on then
+        return from.address .. ":" .. numbers.text(m.listens_on)
+    end
+    return from.endpoint
+end
+
+local function refuse(broker, request, client)
+    local asked = request.m
+    results.mark("refused", request.frame, true)
+    if asked.layout.meaning == "subscribe" and asked.filter then
+        subscriptions.refuse(broker.subs, asked.filter, subscriber(asked, client), request.frame)
+    elseif request.due then
+        forwards.refuse(request)
+    end
 end
 
 local function on_ack(route, dialect, way, m, frame, now, from, to)
@@ -214,18 +240,14 @@ local function on_ack(route, dialect, way, m, frame, now, from, to)
     if way == FROM and is_open and dialect.acks_first then
         broker.guess = answered
     end
+    if m.is_refusal and way == FROM and not is_open then
+        refuse(broker, answered, to)
+    end
     local asked = answered.m
     local name = m.number and dialect.topics.named_by and (asked.topic or asked.filter)
     if name and not asked.layout.has_number_topic then -- the number as a text is no name
         bind_name(route.session, dialect, way == TO and from or to, m.number, name)
     end
-end
-
-local function subscriber(m, from)
-    if m.listens_on then
-        return from.address .. ":" .. numbers.text(m.listens_on)
-    end
-    return from.endpoint
 end
 
 -- Takes in one valid message from one party to another.
@@ -236,6 +258,7 @@ function tracking.message(dialect, m, frame, now, pair)
     end
     local session, meaning = route.session, layout.meaning
     open(frame)
+    latest = now
     local way = direction(session.parties, dialect, layout, from, to)
     if meaning == "ack" then
         return on_ack(route, dialect, way, m, frame, now, from, to)
@@ -251,10 +274,13 @@ function tracking.message(dialect, m, frame, now, pair)
     end
     if meaning == "publish" and is_request then
         on_publish(session, dialect, broker, m, frame, now, from, asked, is_resend)
+    elseif is_resend and (meaning == "publish" or meaning == "deliver") then
+        forwards.again(frame, asked.frame)
+        broker.guess, broker.beside = false, false
     elseif meaning == "publish" or meaning == "deliver" then
         on_forward(session, dialect, broker, m, frame, now, to)
-    elseif meaning == "subscribe" and m.filter and not is_resend then
-        subscriptions.add(broker.subs, m.filter, subscriber(m, from), frame)
+    elseif meaning == "subscribe" and m.filter then
+        subscriptions.add(broker.subs, m.filter, subscriber(m, from), frame, is_resend)
     elseif meaning == "unsubscribe" and m.filter then
         subscriptions.remove(broker.subs, m.filter, subscriber(m, from))
     end

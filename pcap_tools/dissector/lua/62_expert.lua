@@ -3,7 +3,7 @@ local ts = ...
 if not ts.proto then
     return
 end
-local results = ts.results
+local results, story, LATE = ts.results, ts.story, ts.forwards.LATE
 
 local experts = {}
 ts.experts = experts
@@ -32,21 +32,58 @@ define("wildcard_in_topic", "A wildcard in a published topic", GROUP.PROTOCOL, S
 define("copy", "A copy, captured on another interface", GROUP.SEQUENCE, SEVERITY.CHAT)
 define("resend", "The request was sent before and is not acknowledged yet", GROUP.SEQUENCE, SEVERITY.NOTE)
 define("resend_differs", "A resend that is not the same bytes", GROUP.SEQUENCE, SEVERITY.WARN)
+define("duplicate_ack", "The ACK of a moment ago once more: no request waits for it", GROUP.SEQUENCE, SEVERITY.WARN)
 define("unsolicited_ack", "No outstanding request was seen for this ACK", GROUP.SEQUENCE, SEVERITY.WARN)
+define("missing_forward", "A subscriber did not get the message", GROUP.SEQUENCE, SEVERITY.WARN)
+define("duplicate_forward", "One more copy than the subscriptions ask for", GROUP.SEQUENCE, SEVERITY.WARN)
+define("late_forward", "The forward comes seconds after its publish", GROUP.SEQUENCE, SEVERITY.WARN)
+define("unknown_publish", "No publish with this topic and payload was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
+define("open_forward", "The forward may be that of this publish or of another", GROUP.SEQUENCE, SEVERITY.CHAT)
+define("refusal", "The broker refuses the request", GROUP.RESPONSE_CODE, SEVERITY.WARN)
 define("unexpected_forward", "The receiver has no subscription that matches", GROUP.SEQUENCE, SEVERITY.WARN)
 define("unknown_subscriber", "No subscription of the receiver was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
-define("no_ack", "No ACK was seen", GROUP.SEQUENCE, SEVERITY.NOTE)
+define("no_ack", "No ACK was seen", GROUP.SEQUENCE, SEVERITY.WARN)
 define("open_ack", "The ACK may answer this request or another", GROUP.SEQUENCE, SEVERITY.CHAT)
+-- What `topicshark annotate` wrote into the capture.
+define("finding_error", "Finding of topicshark check, an error", GROUP.COMMENTS_GROUP, SEVERITY.ERROR)
+define("finding_warning", "Finding of topicshark check, a warning", GROUP.COMMENTS_GROUP, SEVERITY.WARN)
+define("finding_note", "Finding of topicshark check, a note", GROUP.COMMENTS_GROUP, SEVERITY.NOTE)
 ts.proto.experts = experts
 
-local UNEXPECTED = { filter = "unexpected_forward", subscriber = "unknown_subscriber" }
+local UNEXPECTED = {
+    filter = "unexpected_forward",
+    subscriber = "unknown_subscriber",
+    duplicate = "duplicate_forward",
+    publish = "unknown_publish",
+}
 
--- The ids that apply to this message, as a list; nil for none, which is the common case. `later` is true once the whole
--- capture was seen.
+-- The finding that a comment of a packet tells: the id of its expert information and the sentence; nil for others.
+function ts.finding_in(comment)
+    local rule, level, doubt, text = comment:match("^topicshark (%S+) %((%a+)([^)]*)%): (.*)$")
+    if not experts["finding_" .. (level or "")] then
+        return nil
+    end
+    local id = doubt == "" and "finding_" .. level or "finding_note"
+    return { id, rule .. doubt .. ": " .. text }
+end
+
+-- One for each subscriber that was left out.
+local function add_missing(ids, frame, left)
+    local told = story.of(frame, left)
+    for _, one in ipairs(told and told.subscribers or {}) do
+        if one.missing > 0 then
+            ids[#ids + 1] = { "missing_forward", "Not forwarded to " .. one.endpoint }
+        end
+    end
+end
+
+-- The ids that apply to this message, as a list, or pairs of an id and a text; nil for none, which is the common case.
+-- `later` is how many seconds of the capture come after it, once the whole was seen.
 function ts.experts_of(m, frame, later)
     local error, is_ack = m.error, m.layout.meaning == "ack"
     local unanswered = (later or is_ack) and results.link[frame] == 0
-    if not (error or unanswered or m.has_wildcard or results.marked[frame]) then
+    local is_lacking = later and type(results.kin[frame]) == "table"
+    if not (error or unanswered or m.is_odd or is_lacking or results.marked[frame]) then
         return nil
     end
     local is_copy, resend, unexpected = results.copy_of[frame], results.resend_of[frame], results.unexpected[frame]
@@ -70,8 +107,20 @@ function ts.experts_of(m, frame, later)
     if unexpected then
         ids[#ids + 1] = UNEXPECTED[unexpected]
     end
+    if m.is_refusal then
+        ids[#ids + 1] = "refusal"
+    end
+    if (results.delay[frame] or 0) >= LATE then
+        ids[#ids + 1] = "late_forward"
+    end
+    if not is_ack and results.candidates[frame] then
+        ids[#ids + 1] = "open_forward"
+    end
+    if is_lacking then
+        add_missing(ids, frame, later)
+    end
     if unanswered and is_ack then
-        ids[#ids + 1] = "unsolicited_ack"
+        ids[#ids + 1] = results.twice[frame] and "duplicate_ack" or "unsolicited_ack"
     elseif (is_ack and results.candidates[frame]) or (unanswered and results.perhaps[frame]) then
         ids[#ids + 1] = "open_ack"
     elseif unanswered and not results.wants_no_ack[frame] then

@@ -2,7 +2,7 @@
 --
 --     PUBLISH home/room/light "ON" retained → 2 subscribers
 local ts = ...
-local results, charsets = ts.results, ts.charsets
+local results, story, charsets = ts.results, ts.story, ts.charsets
 local concat, min = table.concat, math.min
 local find, sub, gsub, format, byte = string.find, string.sub, string.gsub, string.format, string.byte
 
@@ -93,7 +93,9 @@ local function about_forwards(frame, due, later)
     if not later then
         return DUE[due] or about_count(due, due)
     end
-    local got = results.fanout(frame)
+    local told = story.of(frame, later)
+    local got = told.seen
+    due = told.due
     return got == 0 and due == 0 and ARROW .. "no subscriber" or about_count(got, due)
 end
 
@@ -145,7 +147,9 @@ function ts.info(m, frame, later)
     local meaning = m.layout.meaning
     if meaning == "ack" then
         local link = results.link[frame]
-        if link == 0 then
+        if link == 0 and results.twice[frame] then
+            return line .. " [once more, after " .. text_of(results.twice[frame]) .. "]", true
+        elseif link == 0 then
             return line .. " [unsolicited]", true
         elseif link and link > 0 then
             line = line .. " [ACK to " .. text_of(link) .. "]"

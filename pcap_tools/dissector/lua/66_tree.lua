@@ -3,6 +3,7 @@ local ts = ...
 if not ts.proto then
     return
 end
+local story = ts.story
 local results, numbers, charsets, fields, experts = ts.results, ts.numbers, ts.charsets, ts.fields, ts.experts
 local floor = math.floor
 
@@ -77,9 +78,9 @@ local function add_payload(tree, tvb, w)
     end
 end
 
--- The payload to the dissector that the user named for this topic.
+-- The payload to the dissector that the user named for this topic, or that of JSON if it is.
 local function pass_on(tvb, w, pinfo, root)
-    local dissector = w.payload and #w.payload > 0 and w.topic and ts.payload_dissector(w.topic)
+    local dissector = w.payload and #w.payload > 0 and ts.payload_dissector(w.topic or "", w.payload)
     if dissector then
         dissector:call(range_of(tvb, w, w.layout.payload):tvb(), pinfo, root)
     end
@@ -91,12 +92,12 @@ local function add_frame(tree, field, frame)
     end
 end
 
-local function add_time(tree, seconds)
+local function add_time(tree, field, seconds)
     if seconds then
         local sign = seconds < 0 and -1 or 1
         local nanoseconds = floor(sign * seconds * 1e9 + 0.5)
         local whole = floor(nanoseconds / 1e9)
-        tree:add(fields.ack_time, NSTime.new(sign * whole, sign * (nanoseconds - whole * 1e9))):set_generated()
+        tree:add(field, NSTime.new(sign * whole, sign * (nanoseconds - whole * 1e9))):set_generated()
     end
 end
 
@@ -111,15 +112,47 @@ local function add_ack(tree, frame, is_ack)
         tree:add(fields.ack_quality, results.quality[frame]):set_generated()
     elseif is_ack then
         add_frame(tree, fields.ack_to, link)
-        tree:add(fields.ack_quality, results.quality[frame] or "exact"):set_generated()
-        add_time(tree, results.after[frame])
+        local quality = results.quality[frame] or "exact"
+        local is_timed = quality == "exact" or quality == "anchored"
+        tree:add(fields.ack_quality, quality):set_generated()
+        add_time(tree, is_timed and fields.ack_time or fields.ack_wait, results.after[frame])
     else
         add_frame(tree, fields.ack_in, link)
-        add_time(tree, results.after[link])
     end
 end
 
-local function add_tracking(tree, frame, is_ack)
+local MOST_SUBSCRIBERS = 1000 -- shown
+
+-- Who has subscribed to a publish, since when, and which forwards came of it.
+local function add_subscribers(tree, told)
+    for place = 1, math.min(#told.subscribers, MOST_SUBSCRIBERS) do
+        local one = told.subscribers[place]
+        local branch = tree:add(fields.subscriber, one.endpoint):set_generated()
+        for _, subscription in ipairs(one.frames) do
+            add_frame(branch, fields.subscribed_in, subscription)
+        end
+        for _, forward in ipairs(one.forwards) do
+            add_frame(branch, fields.forwarded_in, forward)
+        end
+        if one.missing > 0 then
+            branch:add(fields.missing, one.endpoint):set_generated()
+        end
+    end
+end
+
+local function add_publish(tree, frame, left)
+    local told = story.of(frame, left or 0)
+    if told then
+        tree:add(fields.due, told.due):set_generated()
+        tree:add(fields.fanout, told.seen):set_generated()
+        add_subscribers(tree, told)
+    end
+end
+
+local function add_tracking(tree, frame, is_ack, later)
+    for _, exchange in ipairs(story.exchanges(frame, is_ack)) do
+        add_frame(tree, fields.exchange, exchange)
+    end
     add_frame(tree, fields.copy_of, results.copy_of[frame])
     add_frame(tree, fields.resend_of, results.resend_of[frame])
     add_ack(tree, frame, is_ack)
@@ -127,15 +160,9 @@ local function add_tracking(tree, frame, is_ack)
         add_frame(tree, fields.forward_candidate, other)
     end
     add_frame(tree, fields.forward_of, results.forward_of(frame))
+    add_time(tree, fields.forward_time, results.delay[frame])
     add_frame(tree, fields.subscribed_in, results.subscribed_in[frame])
-    if results.due(frame) then
-        tree:add(fields.fanout, results.fanout(frame)):set_generated()
-        local forward = results.after[frame]
-        while forward do
-            add_frame(tree, fields.forwarded_in, forward)
-            forward = results.after[forward]
-        end
-    end
+    add_publish(tree, frame, later)
     if results.topic_name[frame] then
         tree:add(fields.topic_name, ts.shown(results.topic_name[frame])):set_generated()
     end
@@ -154,17 +181,23 @@ end
 function display.warn(root, tvb, ids)
     local tree = root:add(ts.proto, tvb:range(0, tvb:len()))
     for place = 1, ids and #ids or 0 do
-        tree:add_proto_expert_info(experts[ids[place]])
+        local id = ids[place]
+        if type(id) == "table" then
+            tree:add_proto_expert_info(experts[id[1]], id[2])
+        else
+            tree:add_proto_expert_info(experts[id])
+        end
     end
     return tree
 end
 
--- All of it; `ids` are the experts that apply.
-function display.show(root, tvb, pinfo, dialect, w, frame, ids)
+-- All of it; `ids` are the experts that apply, `later` is as for them.
+function display.show(root, tvb, pinfo, dialect, w, frame, ids, later)
     local tree = display.warn(root, tvb, ids)
     tree:append_text(" (" .. dialect.name .. "): " .. (w.message or w.error or ""))
     tree:add(fields.dialect, dialect.name):set_generated()
     tree:add(fields.form, w.form.name):set_generated()
+    tree:add(fields.stream, ts.packet.pair(pinfo).stream):set_generated()
     if w.message then
         tree:add(fields.message, w.message):set_generated()
         tree:add(fields.meaning, w.meaning):set_generated()
@@ -184,6 +217,6 @@ function display.show(root, tvb, pinfo, dialect, w, frame, ids)
         tree:add(fields.padding, tvb:range(tvb:len() - w.padding, w.padding), w.padding)
     end
     add_error(tree, tvb, w)
-    add_tracking(tree, frame, w.meaning == "ack")
+    add_tracking(tree, frame, w.meaning == "ack", later)
     pass_on(tvb, w, pinfo, root)
 end

@@ -55,6 +55,8 @@ proto.prefs.payloads = Pref.string(
     "Which dissector reads the payloads of which topics, as pattern=dissector; pattern=dissector (home/*=json)"
 )
 
+proto.prefs.json = Pref.bool("Payloads that are JSON", true, "Show payloads that are JSON objects or arrays as JSON")
+
 -- "1,3-5" as a list of { first, last }.
 local function ranges_of(text)
     local ranges = {}
@@ -90,14 +92,16 @@ local function read_payloads(text)
     end
 end
 
--- The dissector that the user wants for the payloads of this topic.
-function ts.payload_dissector(topic)
+local found_json, json = pcall(Dissector.get, "json")
+
+-- The dissector that the user wants for the payloads of this topic, or that of JSON for what is JSON.
+function ts.payload_dissector(topic, payload)
     for _, entry in ipairs(settings.payloads) do
         if entry.matches(topic) then
             return entry.dissector
         end
     end
-    return nil
+    return found_json and settings.json and ts.is_json(payload) and json or nil
 end
 
 local udp_ports = DissectorTable.get("udp.port")
@@ -125,7 +129,7 @@ function settings.apply()
     end
     claim(arguments.ports or "", arguments.dialect and ts.by_name[arguments.dialect])
     settings.only = ts.by_name[arguments.dialect] or ts.dialects[proto.prefs.dialect]
-    settings.heuristics = proto.prefs.heuristics
+    settings.heuristics, settings.json = proto.prefs.heuristics, proto.prefs.json
     read_payloads(proto.prefs.payloads)
     register_ports()
 end

@@ -1,6 +1,6 @@
 -- Statistics: topics, ACK timing, fan-out by filter, clients.
 --
--- In Wireshark under Tools > Publish/Subscribe. In tshark at the end of a run:
+-- In Wireshark under Statistics > Publish-Subscribe. In tshark at the end of a run:
 --     tshark -q -r capture.pcap -X lua_script:dissector.lua -X lua_script1:statistics=topics
 -- with topics, acks, fanout or clients, or several of them with commas.
 --
@@ -18,7 +18,7 @@ ts.statistics = statistics
 local tables
 
 function statistics.reset()
-    tables = { topics = {}, acks = {}, fanout = {}, clients = {}, filters = {}, asked = {} }
+    tables = { topics = {}, acks = {}, fanout = {}, clients = {}, filters = {}, asked = {}, resent = {} }
 end
 
 statistics.reset()
@@ -49,8 +49,14 @@ end
 
 local function take_request(m, frame, source, target)
     local key = source .. ">" .. target .. ">" .. m.layout.message
-    local row = row_of("acks", key, { source, target, m.layout.message, requests = 0, acked = 0, resent = 0 })
-    count(row, results.resend_of[frame] and "resent" or "requests")
+    local row = row_of("acks", key, { source, target, m.layout.message, requests = 0, acked = 0, resent = 0, times = {} })
+    local first = results.resend_of[frame]
+    if not first then
+        count(row, "requests")
+    elseif not tables.resent[first] then -- however often it is sent; which send was answered is unknown
+        tables.resent[first], row.times[first] = true, nil
+        count(row, "resent")
+    end
     tables.asked[frame] = row
 end
 
@@ -63,10 +69,7 @@ local function take_ack(frame)
     end
     count(row, "acked")
     if quality == "exact" or quality == "anchored" then
-        count(row, "timed")
-        count(row, "sum", time)
-        row.least = math.min(row.least or time, time)
-        row.most = math.max(row.most or time, time)
+        row.times[results.link[frame]] = time
     end
 end
 
@@ -109,6 +112,16 @@ local function milliseconds(seconds)
     return seconds and format("%.3f", seconds * 1000) or "-"
 end
 
+-- The shortest, the mean and the longest of some times.
+local function summary_of(times)
+    local least, most, sum, timed = nil, nil, 0, 0
+    for _, time in pairs(times) do
+        least, most = math.min(least or time, time), math.max(most or time, time)
+        sum, timed = sum + time, timed + 1
+    end
+    return milliseconds(least), milliseconds(timed > 0 and sum / timed), milliseconds(most)
+end
+
 local LAYOUTS = {
     topics = {
         "Topics: messages and bytes of payload",
@@ -121,8 +134,7 @@ local LAYOUTS = {
         "ACKs: requests and the time to their ACK in ms (exact and anchored matches)",
         { "client", "asked", "message", "requests", "acked", "resent", "min", "mean", "max" },
         function(row)
-            local mean = milliseconds(row.timed and row.sum / row.timed)
-            local least, most = milliseconds(row.least), milliseconds(row.most)
+            local least, mean, most = summary_of(row.times)
             return { row[1], row[2], row[3], row.requests, row.acked, row.resent, least, mean, most }
         end,
     },
@@ -206,6 +218,6 @@ elseif gui_enabled() then
         -- A slash would begin one more level of the menu.
         register_menu("Publish-Subscribe/" .. layout[1]:match("^[^:]+"), function()
             open_window(name)
-        end, MENU_TOOLS_UNSORTED)
+        end, MENU_STAT_UNSORTED)
     end
 end

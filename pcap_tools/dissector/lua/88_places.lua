@@ -71,6 +71,23 @@ function places.copy_of(data, frame, now, pinfo, ends)
     return copies.copy_of(name_of(ends), data, frame, now, place_of(pinfo), id)
 end
 
+local comment = Field.new("frame.comment")
+
+local function add_findings(ids, first, ...)
+    if first then
+        local found = ts.finding_in(tostring(first.value))
+        ids[#ids + 1] = found
+        return add_findings(ids, ...)
+    end
+    return ids
+end
+
+-- The expert information of the packet at hand, with what its comments tell of findings.
+function places.with_findings(ids)
+    local first = comment()
+    return first and add_findings(ids or {}, comment()) or ids
+end
+
 -- The IP id of the packet at hand, 0 where there is none.
 function ts.tracking.ip_id()
     if has_places == nil then

@@ -7,6 +7,7 @@ local proto, settings, results, tracking, statistics = ts.proto, ts.settings, ts
 local decode, read, display, info, experts_of = ts.decode, ts.messages.read, ts.display, ts.info, ts.experts_of
 local packet, places, choice, is_tracking = ts.packet, ts.places, ts.choice, ts.is_tracking
 local follow, copy_of, collect_in_time, has_gui = tracking.message, places.copy_of, ts.collect_in_time, gui_enabled()
+local with_findings, story = places.with_findings, ts.story
 local raw, reported_len, by_ports = Tvb.raw, Tvb.reported_len, choice.by_ports
 
 local next_look = 0 -- at the garbage: a frame
@@ -20,6 +21,7 @@ function proto.init()
     places.reset()
     tracking.reset()
     statistics.reset()
+    story.reset()
 end
 
 local function learn(pinfo)
@@ -72,15 +74,16 @@ local function dissect(tvb, pinfo, root, wanted)
     if is_tracked then
         track(dialect, m, data, frame, pinfo, ends)
     end
-    local line, is_odd = info(m, frame, visited)
+    local later = visited and tracking.left(time_of(pinfo))
+    local line, is_odd = info(m, frame, later)
     show_line(pinfo, dialect.name, line)
     if statistics.wanted then
         ends = ends or pair_of(pinfo)
         statistics.take(dialect, m, frame, ends.from.endpoint, ends.to.endpoint)
     end
-    local ids = (is_odd or visited) and experts_of(m, frame, visited)
+    local ids = with_findings((is_odd or visited) and experts_of(m, frame, later) or nil)
     if is_wanted(root, visited) then
-        display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids)
+        display.show(root, tvb, pinfo, dialect, decode(dialect, data, length), frame, ids, later)
     elseif ids then
         display.warn(root, tvb, ids)
     end

@@ -273,7 +273,7 @@ def pair(
             worth = i64(3) if mine else i64(2) if alone else i64(1)
             anchored = anchored or mine
             # What is named alike was sent alike, and is answered in order.
-            unusual = i64(0) if keyed else abs(age - usual) if usual >= 0 else i64(age > FRESH_NS)
+            unusual = abs(age - usual) if usual >= 0 and not keyed else i64(age > FRESH_NS)
             if worth > rank or (worth == rank and unusual < oddity):
                 chosen, rank, oddity = other, worth, unusual
         if silent == 1 and rank == 2 and open_groups > 1:
