@@ -76,7 +76,7 @@ CONSEQUENCES = (
     # Nobody had to react to a forward that should not have been sent.
     *(
         Consequence(rule, cause, Link.DATAGRAM)
-        for rule in ("A-CLIENT-MISSING", "X-LOOP")
+        for rule in ("A-CLIENT-MISSING", "X-LOOP", "X-COMPLETION")
         for cause in ("D-UNEXPECTED", "D-DUPLICATE", "D-MISDIRECTED", "D-AFTER-UNSUBSCRIBE")
     ),
 )

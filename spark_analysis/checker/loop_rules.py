@@ -1,4 +1,4 @@
-"""X-LOOP and X-WRONG-INSTRUCTION: whether dashboards answer readings with the right instruction.
+"""X-LOOP, X-WRONG-INSTRUCTION, X-COMPLETION: dashboards answer readings rightly, actuators report instructions as done.
 
 The dialect's `[application.loop]` names messages, replies and the suffix of their topics (``rolebyte`` has one). A
 reading is a forward to a dashboard that instructs, with a whole number as its payload. The instruction is due on the
@@ -31,7 +31,7 @@ from .rules import applies
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-LOOP, WRONG = "X-LOOP", "X-WRONG-INSTRUCTION"
+LOOP, WRONG, COMPLETION = "X-LOOP", "X-WRONG-INSTRUCTION", "X-COMPLETION"
 WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 IN_TIME_NS = SECOND  # an answer may take so long: it may lie beyond the end of the capture
 DOUBLE_NS = 10_000_000  # the same again within this time is the network's doing
@@ -79,11 +79,66 @@ def loop_findings(events: Events, facts: SessionFacts, candidates: Candidates, a
             in_time = None if waited >= IN_TIME_NS else ends_soon(waited, IN_TIME_NS)
             heard = None if last_words.get(int(events[Col.CLIENT][one.row]), -1) > one.row else NO_SIGN_OF_LIFE
             _tell_silent(candidates, one, in_time or heard or _was_missed(events, one) or _is_busy(events, asked, one))
+    _completions(events, facts, candidates, asked, last_words)
     return CLIENTS_LOSE if _loses(events, facts, last_words) else 0
 
 
-def _is_busy(events: Events, asked: Exchanges | None, one: _Reading) -> str | None:
-    """A reason if the dashboard was waiting for an ACK of whatever it had asked for: it says nothing else meanwhile."""
+def _completions(
+    events: Events, facts: SessionFacts, candidates: Candidates, asked: Exchanges | None, last_words: dict[int, int]
+) -> None:
+    """Judge every instruction to an actuator that reports completions."""
+    loop = events.policy.dialect.spec.application.loop
+    if loop is None:
+        return
+    names = events.policy.messages
+    reports = np.flatnonzero(_sent(events, np.array([name == loop.report for name in names]), TO_BROKER))
+    actuators = np.unique(events[Col.CLIENT][reports])
+    orders = np.flatnonzero(_forwards(events) & np.isin(events[Col.CLIENT], actuators))
+    rows = np.sort(np.concatenate([reports, orders]))
+    topics, payloads = (events.table.column(name).take(pa.array(rows)).to_pylist() for name in ("topic", "payload"))
+    is_report, clients = np.isin(rows, reports).tolist(), events[Col.CLIENT][rows].tolist()
+    waiting: dict[tuple[int, str], list[_Order]] = defaultdict(list)
+    given: list[_Order] = []
+    for row, reported, client, topic, payload in zip(rows.tolist(), is_report, clients, topics, payloads, strict=True):
+        open_ones, time = waiting[client, topic or ""], int(events[Col.TIME][row])
+        if reported and payload == loop.completion and open_ones:
+            open_ones.pop().is_done = True  # the last one: an earlier one may be reported late, or never
+        elif not reported and (topic or "").endswith(loop.suffix):
+            last = open_ones[-1] if open_ones else None
+            if last is None or last.word != payload or time - last.time > DOUBLE_NS:
+                open_ones.append(_Order(row, time, payload or ""))
+                given.append(open_ones[-1])
+    if given:
+        candidates.check(COMPLETION, np.array([one.row for one in given], np.int64))
+    for one in (one for one in given if not one.is_done):
+        _tell_open(candidates, one, _order_doubt(events, facts, asked, one, last_words))
+
+
+@dataclass
+class _Order:
+    """An instruction that came to an actuator."""
+
+    row: int
+    time: int
+    word: str
+    is_done: bool = False
+
+
+def _order_doubt(
+    events: Events, facts: SessionFacts, asked: Exchanges | None, one: _Order, last_words: dict[int, int]
+) -> str | None:
+    waited = facts.end - one.time
+    in_time = None if waited >= IN_TIME_NS else ends_soon(waited, IN_TIME_NS)
+    heard = None if last_words.get(int(events[Col.CLIENT][one.row]), -1) > one.row else NO_SIGN_OF_LIFE
+    return in_time or heard or _was_missed(events, one) or _is_busy(events, asked, one)
+
+
+def _tell_open(candidates: Candidates, one: _Order, doubt: str | None) -> None:
+    candidates.add(COMPLETION, one.row, {"seen": one.word}, (), doubt, CLIENTS_LOSE)
+
+
+def _is_busy(events: Events, asked: Exchanges | None, one: _Reading | _Order) -> str | None:
+    """A reason if the client was waiting for an ACK of whatever it had asked for: it says nothing else meanwhile."""
     if asked is None:
         return None
     firsts = asked.firsts()
@@ -140,7 +195,7 @@ def _loses(events: Events, facts: SessionFacts, last_words: dict[int, int]) -> b
     return bool(surplus[~is_cut].any())
 
 
-def _was_missed(events: Events, one: _Reading) -> str | None:
+def _was_missed(events: Events, one: _Reading | _Order) -> str | None:
     """A reason if the broker acknowledged something of the dashboard's that the capture does not hold."""
     end = int(np.searchsorted(events[Col.TIME], one.time + IN_TIME_NS))
     rows = np.arange(one.row, max(end, one.row + 1))

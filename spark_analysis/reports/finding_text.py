@@ -202,4 +202,7 @@ _SENTENCES: dict[str, Callable[[Told], str]] = {
         f"{quote(one.detail['expected'])} is due"
     ),
     "X-WRONG-INSTRUCTION": _wrong_instruction,
+    "X-COMPLETION": lambda one: (
+        f"{one.client} does not report the instruction {quote(one.detail.get('seen'))} as completed"
+    ),
 }

@@ -154,4 +154,12 @@ RULES = (
         "Check the limits and the direction of the comparisons.",
         applicability.has_loop,
     ),
+    Rule(
+        "X-COMPLETION",
+        "error",
+        "An actuator that reports completed instructions reports each of them.",
+        "The actuator got an instruction, but did not report it as completed.",
+        "Look at the code of the actuator after it has acknowledged the instruction.",
+        applicability.has_loop,
+    ),
 )
