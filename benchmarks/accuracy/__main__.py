@@ -20,7 +20,9 @@ from generators.simulation.fault import CATALOGUE
 PAGE = plan.ROOT / "docs" / "accuracy.md"
 SEEDS, CLEAN_RUNS, DAMAGED_RUNS, PUBLISHES = 3, 500, 100, 10_000
 QUICK_DIALECTS = ("colon", "rolebyte", "topicnumber")
-DAMAGED_FROM = 10_001  # seeds of their own
+DAMAGED_FROM = 10_000  # seeds of their own, this much higher
+FIRST_SEED = 1_000_001  # lower ones are for development
+_DEFAULTS = (("seeds", SEEDS), ("first_seed", FIRST_SEED))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"of each fault and dialect ({SEEDS})")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED, help=f"of all runs ({FIRST_SEED})")
     parser.add_argument("--clean", type=int, default=None, help=f"runs without faults in all ({CLEAN_RUNS})")
     parser.add_argument("--dialect", action="append", help="only this one; may be given again")
     faults = [name for name, fault in CATALOGUE.items() if not fault.is_condition]
@@ -65,9 +68,11 @@ def _command(options: argparse.Namespace) -> str:
     for name, value in asked.items():
         if value is True:
             words.append(f"--{name}")
-        elif value is not None and value is not False and (name, value) != ("seeds", SEEDS):
+        elif value is not None and value is not False and (name, value) not in _DEFAULTS:
             words += [
-                word for one in (value if isinstance(value, list) else [value]) for word in (f"--{name}", str(one))
+                word
+                for one in (value if isinstance(value, list) else [value])
+                for word in (f"--{name.replace('_', '-')}", str(one))
             ]
     return shlex.join(words)
 
@@ -79,10 +84,11 @@ def _jobs(options: argparse.Namespace) -> dict[str, list[plan.Job]]:
     damaged = count * DAMAGED_RUNS // CLEAN_RUNS
     if options.fault:
         count = damaged = 0
+    first = options.first_seed
     return {
-        "faults": list(plan.faulty_jobs(dialects, options.seeds, points, options.fault)),
-        "clean": list(plan.clean_jobs(dialects, count, points)),
-        "damaged": list(plan.clean_jobs(dialects, damaged, points, plan.DAMAGED, DAMAGED_FROM)),
+        "faults": list(plan.faulty_jobs(dialects, options.seeds, points, options.fault, options.first_seed)),
+        "clean": list(plan.clean_jobs(dialects, count, points, first_seed=first)),
+        "damaged": list(plan.clean_jobs(dialects, damaged, points, plan.DAMAGED, first + DAMAGED_FROM)),
     }
 
 

@@ -95,7 +95,7 @@ class Job:
             seed=self.seed,
             dialects=(self.dialect,),
             faults=self.faults,
-            capture={"point": Point(kind)},
+            capture={"point": Point(kind), "ip_ids": self.ip_ids},
             client=point if kind == "client" else None,
             **self._sizes,
         )
@@ -106,12 +106,18 @@ class Job:
         words += [f"--{name} {size}" for name, size in self._sizes.items()]
         words += [f"--fault {name}={rate}" for name, rate in self.faults.items()]
         words += [f"--capture-at {point}"] if point != "broker" else []
+        words += [f"--ip-ids {self.ip_ids}"] if self.ip_ids != "counted" else []
         return " ".join(words)
 
     @property
     def has_fault(self) -> bool:
         """Whether somebody does wrong: the network and the capture do not count."""
         return any(not CATALOGUE[name].is_condition for name in self.faults)
+
+    @property
+    def ip_ids(self) -> str:
+        """Both ways in turn: real hosts seldom count."""
+        return "random" if self.seed % 2 else "counted"
 
     @property
     def _sizes(self) -> dict[str, Any]:
@@ -130,9 +136,9 @@ def all_dialects() -> list[str]:
 
 
 def faulty_jobs(
-    dialects: Sequence[str], seeds: int, points: Sequence[str] = POINTS, only: str | None = None
+    dialects: Sequence[str], seeds: int, points: Sequence[str] = POINTS, only: str | None = None, first_seed: int = 1
 ) -> Iterator[Job]:
-    """Each fault by itself, on each dialect that can have it; seeds from 1."""
+    """Each fault by itself, on each dialect that can have it."""
     for dialect in dialects:
         loaded = load_dialect(dialect)
         for name, fault in CATALOGUE.items():
@@ -142,7 +148,7 @@ def faulty_jobs(
             if not _can_play(scenario, dialect):
                 continue
             there = _present(scenario, dialect, points)
-            for seed in range(1, seeds + 1) if there else ():
+            for seed in range(first_seed, first_seed + seeds) if there else ():
                 yield Job(scenario, dialect, seed, {name: rate}, there)
 
 

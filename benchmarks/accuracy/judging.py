@@ -149,9 +149,12 @@ def _judged(labels: list[dict[str, Any]], dialect: Dialect) -> list[dict[str, An
 
 def hold_against(outcome: Outcome, labels: Iterable[dict[str, Any]], findings: list[Finding]) -> None:
     labels = list(labels)
+    by_place = {(one.rule, one.capture, one.frame): one for one in findings}
     for finding in findings:
         if finding.verdict == "fail":
-            _score_finding(outcome, finding, labels)
+            of = finding.follows_from
+            cause = by_place.get((of.rule, of.capture, of.frame)) if of else None
+            _score_finding(outcome, finding, labels, cause is not None and _is_true(cause, labels))
     for label in labels:
         if label["shown"]:
             _score_label(outcome, label, findings)
@@ -161,10 +164,21 @@ def _frames(finding: Finding) -> set[int]:
     return set(finding.frames)
 
 
-def _score_finding(outcome: Outcome, finding: Finding, labels: list[dict[str, Any]]) -> None:
-    tally = outcome.tallies.setdefault(finding.rule, Tally())
-    near = tuple(dict.fromkeys(label["rule"] for label in labels if _frames(finding) & set(label["frames"])))
-    if finding.rule in near:
+def _near(finding: Finding, labels: list[dict[str, Any]]) -> tuple[str, ...]:
+    """The rules of the faults whose frames a finding names."""
+    return tuple(dict.fromkeys(label["rule"] for label in labels if _frames(finding) & set(label["frames"])))
+
+
+def _is_true(finding: Finding, labels: list[dict[str, Any]]) -> bool:
+    return finding.rule in _near(finding, labels)
+
+
+def _score_finding(
+    outcome: Outcome, finding: Finding, labels: list[dict[str, Any]], has_true_cause: bool = False
+) -> None:
+    """A consequence that is listed under a true cause is true; alone it is false."""
+    tally, near = outcome.tallies.setdefault(finding.rule, Tally()), _near(finding, labels)
+    if finding.rule in near or has_true_cause:
         tally.true += 1
         return
     tally.false += 1

@@ -28,7 +28,9 @@ checker; here it is held against what [`topicshark check`](rules.md) says.
 A failing finding is *true* if the truth holds a fault of the same rule that one of the finding's frames shows. A
 fault is *found* if a failing finding of its rule names one of its frames, *inconclusive* if only a finding does that
 says that it cannot tell, else *missed*. Precision is true findings of all failing ones, recall is found faults of those
-that the capture shows. A finding that is right in itself but has another rule than the fault counts as false here.
+that the capture shows. A finding that follows from a true one, and is listed under it as its consequence, is true; one
+that is right in itself but has another rule than the fault counts as false. IP ids are counted by each host in runs
+with even seeds and random in those with odd ones.
 """
 CLEAN = """## Without faults
 

@@ -174,7 +174,7 @@ def take(
 ) -> Capture:
     """The capture of these transits, which come in the order of their sending."""
     view = View(transits, options)
-    packets = _packets(transits, view, PacketMaker(dialects, options.mtu))
+    packets = _packets(transits, view, PacketMaker(dialects, options.mtu), options)
     frames: list[CapturedFrame] = []
     for transit in transits:
         if transit.number in packets:
@@ -212,9 +212,11 @@ def _time(frame: CapturedFrame) -> int:
     return frame.time_ns
 
 
-def _packets(transits: Sequence[Transit], view: View, maker: PacketMaker) -> dict[int, IpPacket]:
+def _packets(
+    transits: Sequence[Transit], view: View, maker: PacketMaker, options: CaptureOptions
+) -> dict[int, IpPacket]:
     """Of what passes here, by number: each is built once, however often it is seen."""
-    ids = ip_ids(transits)
+    ids = ip_ids(transits, options.ip_ids == "counted")
     return {one.number: maker.packet(one, ids[one.number]) for one in transits if view.sees(one)}
 
 

@@ -52,6 +52,7 @@ class CaptureOptions:
     stop_ns     and ends so long after it; None: at the end of the traffic
     drop        the share of the traffic's frames that the capture loses
     snaplen     longer frames are cut
+    ip_ids      counted by each sender, or random
     noise       frames of other protocols for each captured frame of the traffic
     """
 
@@ -65,6 +66,7 @@ class CaptureOptions:
     stop_ns: int | None = None
     drop: float = 0.0
     snaplen: int = MAX_CAPTURED
+    ip_ids: Literal["counted", "random"] = "counted"
     noise: float = 0.0
     format: Literal["pcap", "pcapng"] = "pcap"
     resolution: Literal["us", "ns"] = "ns"
@@ -80,6 +82,7 @@ class CaptureOptions:
             _check_word("link", self.link, list(LinkType))
         _check_word("format", self.format, ["pcap", "pcapng"])
         _check_word("resolution", self.resolution, ["us", "ns"])
+        _check_word("ip_ids", self.ip_ids, ["counted", "random"])
 
     def _check_link(self) -> None:
         link = self.link_type

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..schemas import EVIDENCE
@@ -129,7 +130,34 @@ def _loss(facts: SessionFacts, exchanges: Exchanges, reacted: Flags) -> bool:
 
 
 BESIDE_NS = 50_000_000
+# Two findings about one client that one lost frame explains: the rules, the second with its case, and whether the first
+# may come any time after the second, or stands beside it.
+_ONE_FRAME = (
+    ("D-UNEXPECTED", "A-UNSOLICITED", "broker", True),  # a subscription
+    ("D-MISSING", "A-UNSOLICITED", "client", False),  # a forward
+    ("A-STATUS-MISSING", "A-UNSOLICITED", "client", False),  # a status message
+    ("N-UNKNOWN-PUBLISH", "A-UNSOLICITED", "broker", True),  # a creation
+)
 ENOUGH_INVENTED = 3
+
+
+def shows_lost_frame(candidates: pa.Table) -> bool:
+    """Whether two candidates for findings have their reason in one frame that the capture does not have."""
+    wanted = sorted({rule for pair in _ONE_FRAME for rule in pair[:2]})
+    rows = candidates.filter(pc.is_in(candidates.column("rule"), pa.array(wanted)))
+    if len(rows.column("rule").unique()) < 2:
+        return False
+    times: dict[tuple[str, str, str], list[int]] = {}
+    for row in rows.select(["rule", "client", "time", "detail"]).to_pylist():
+        for case in ("", row["detail"]["case"] or ""):
+            times.setdefault((row["rule"], row["client"], case), []).append(row["time"])
+    for rule, other, case, after in _ONE_FRAME:
+        for (name, client, any_case), found in times.items():
+            if (name, any_case) == (rule, ""):
+                near = times.get((other, client, case), ())
+                if any(two < one if after else abs(one - two) < BESIDE_NS for one in found for two in near):
+                    return True
+    return False
 
 
 def is_partial(invented: int, forwards: int) -> bool:

@@ -22,7 +22,15 @@ from .client_rules import ClientRules
 from .deliveries import Deliveries, deliver, find_publishes
 from .delivery_rules import DeliveryRules
 from .events import FROM_BROKER, TO_BROKER, Col, Events, with_parties
-from .evidence import CAPTURE_LOST, PARTIAL, capture_has_lost, is_partial, reactions, seen_in_exchanges
+from .evidence import (
+    CAPTURE_LOST,
+    PARTIAL,
+    capture_has_lost,
+    is_partial,
+    reactions,
+    seen_in_exchanges,
+    shows_lost_frame,
+)
 from .exchanges import Forwards, exchange, forwarded_rows
 from .facts import SessionFacts, resolve_names
 from .findings import CANDIDATES, COUNTS, Candidates, Settled
@@ -127,6 +135,8 @@ def judge_clients(events: Events, facts: SessionFacts, forwards: Forwards, with_
     ClientRules(view).run()
     number_findings(events, facts.bindings, candidates)
     evidence = seen_in_exchanges(facts, asked, told, reacted.reacted)
+    if view.has_unseen_requests():
+        evidence |= CAPTURE_LOST
     evidence |= loop_findings(events, facts, candidates, asked)
     rows = (
         [exchange_rows(events, facts.session, one, one.firsts()) for one in (asked, told)]
@@ -185,6 +195,8 @@ def settle(
         )
     ):
         evidence |= CAPTURE_LOST
+    if not facts.policy.broker_acks[facts.policy.publishes].any() and any(len(one.invented) for one in found):
+        evidence |= CAPTURE_LOST  # no ACK would show a publish that is not there
     invented = sum(len(one.invented) for one in found)
     counts = join_findings(found).counts if found else COUNTS.empty_table()
     forwards = dict(zip(counts.column("rule").to_pylist(), counts.column("checked").to_pylist(), strict=True))
@@ -192,6 +204,8 @@ def settle(
         evidence |= PARTIAL
     lost = misdirected(pa.concat_tables([ASTRAY.empty_table(), *astray]), facts)
     candidates = pa.concat_tables([CANDIDATES.empty_table(), lost.candidates, *(one.candidates for one in found)])
+    if shows_lost_frame(candidates):
+        evidence |= CAPTURE_LOST
     return Settled(evidence, served, lost.acks | lost.requests).rows(candidates, facts), evidence
 
 

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .deliveries import Publishes
-from .events import TO_BROKER, Col, Events
+from .events import NOTHING, TO_BROKER, Col, Events
 from .evidence import Reactions
 from .exchanges import Exchanges, Forwards
 from .facts import SessionFacts
 from .findings import Candidates
 from .grouped import Grouped
+from .kernels.hashing import mix
 from .kernels.pairing import DUPLICATE, REPLY, REQUEST, STRAY
 from .policy import ACK
 from .reasons import BEFORE_CAPTURE
@@ -112,6 +113,19 @@ class TalkView:
         """ACKs of the broker that answer nothing at all."""
         rows = self.client_exchanges.of_kind(REPLY, STRAY)
         return rows[~np.isin(rows, list(self.acks_of_malformed))]
+
+    def has_unseen_requests(self) -> bool:
+        """Whether clients acknowledge by name what the broker is never seen to send."""
+        events, told = self.events, self.broker_exchanges
+        strays = told.of_kind(REPLY, STRAY)
+        strays = strays[events.policy.is_keyed[events[Col.MESSAGE][strays]] & (events[Col.KEY][strays] != NOTHING)]
+        if not len(strays):
+            return False
+        strays = strays[[self.may_precede(int(row)) is None for row in strays]]
+        named = np.flatnonzero(np.isin(events[Col.CLIENT], events[Col.CLIENT][strays]))
+        named = named[~np.isin(named, strays)]
+        unseen, known = (mix(events[Col.CLIENT][rows], events[Col.KEY][rows]) for rows in (strays, named))
+        return bool((~np.isin(unseen, known)).any())
 
     def may_precede(self, row: int) -> str | None:
         """A reason if what an ACK answers may have been sent before the capture began."""

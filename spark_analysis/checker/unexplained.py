@@ -275,6 +275,8 @@ class Unexplained:
     def _unasked(self, row: int) -> str:
         """A message of a topic that none of the client's filters takes, whoever published it."""
         client, topic = int(self.events[Col.CLIENT][row]), self._topic_text(row)
+        if self.events.policy.dialect.spec.topics.kind == "source-address":
+            return "inconclusive"  # the forward does not say whose message it is
         filters = {text for _, text in self._subscribed.get(client, ())}
         if self._may_precede(client, row) or any(self.view.takes(topic, text) for text in filters):
             return "inconclusive"

@@ -110,6 +110,7 @@ def test_the_longest_datagram_there_is() -> None:
 def test_ids_rise_for_each_sender_from_a_start_of_its_own() -> None:
     transits = both_families()
     ids = ip_ids(transits)
+    assert ip_ids(transits, counted=False) == ip_ids(transits, counted=False) != ids
     starts = []
     for host in dict.fromkeys(one.src[0] for one in transits):
         own = [ids[one.number] for one in transits if one.src[0] == host]

@@ -65,6 +65,10 @@ def generate(
     ] = None,
     vlan: Annotated[list[int] | None, typer.Option(help="802.1Q tag; give two for QinQ.")] = None,
     mtu: Annotated[int | None, typer.Option(help="Fragment packets longer than this. Default: 1500.")] = None,
+    ip_ids: Annotated[
+        str | None,
+        typer.Option(metavar="HOW", help="IP ids of each host: `counted` (by one, the default) or `random`."),
+    ] = None,
     noise: Annotated[
         float | None, typer.Option(min=0, help="Background packets (DNS, NTP, ARP, ...) per packet of traffic.")
     ] = None,
@@ -94,7 +98,7 @@ def generate(
         "actuators": actuators,
         "rounds": rounds,
     }
-    capture = {"vlan": tuple(vlan) if vlan else None, "mtu": mtu, "noise": noise, "link": link}
+    capture = {"vlan": tuple(vlan) if vlan else None, "mtu": mtu, "noise": noise, "link": link, "ip_ids": ip_ids}
     capture |= {"resolution": "us" if microseconds else None}
     capture["format"] = "pcapng" if output is not None and output.suffix == ".pcapng" else None
     place = {"capture": {name: value for name, value in capture.items() if value is not None}} | _point(capture_at)
