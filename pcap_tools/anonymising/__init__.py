@@ -30,6 +30,7 @@ from pcap_tools.capture.ip import UDP, Packet, read_packet
 from pcap_tools.capture.link import PARSERS
 from pcap_tools.capture.writer import new_file
 from pcap_tools.codec import Codec
+from pcap_tools.codec.answer_key import COPY, copy_of_request, request_key_of
 from pcap_tools.codec.decoding import Notes, Row, decode_capture
 from pcap_tools.codec.message import Message
 from pcap_tools.dialect import Dialect
@@ -41,6 +42,7 @@ _LEAST_KEY = 16
 _CACHED = 1 << 16
 _ETHERNET, _COOKED1, _COOKED2 = 1, 113, 276
 _UDP_HEADER = 8
+_MOST_NESTED = 4
 _PRIVATE = ((b"\x0a", 8), (b"\xac\x10", 12), (b"\xc0\xa8", 16), (b"\xa9\xfe", 16))
 _OCTETS = [octet for octet in range(1, 224) if octet not in (10, 100, 127, 169, 172, 192, 198, 203)]
 _DIGITS, _LETTERS = 10, 26
@@ -218,14 +220,18 @@ class Payloads:
         name = message.dialect
         if name not in self._texts:
             self._texts[name], self._codecs[name] = Texts(self._key, dialects[name]), Codec(dialects[name])
+        return self._whole(payload, message, row.datagram.length, 0)
+
+    def _whole(self, payload: bytes, message: Message, length: int, depth: int) -> tuple[bytes, bool]:
         before, made = _reading(message), b""
         for blank in _BLANKS:
-            made = self._message(payload, message, self._texts[name], blank)
-            if _reading(self._codecs[name].decode(made, row.datagram.length)) == before:
+            made = self._message(payload, message, blank, depth)
+            if _reading(self._codecs[message.dialect].decode(made, length)) == before:
                 return made, True
         return made, False
 
-    def _message(self, payload: bytes, message: Message, texts: Texts, blank: re.Pattern[bytes]) -> bytes:
+    def _message(self, payload: bytes, message: Message, blank: re.Pattern[bytes], depth: int) -> bytes:
+        texts, codec = self._texts[message.dialect], self._codecs[message.dialect]
         made, told = bytearray(payload), bytearray(len(payload))
         layout = message.layout
         steps = {step.name: step for step in layout.steps} if layout is not None else {}
@@ -238,7 +244,10 @@ class Payloads:
             at = begin + (step.size if step.extent is Extent.PREFIX else 0)
             if payload[at : at + len(value)] != value:
                 at = payload.find(value, begin, end)
-            if at >= 0:
+            if at >= 0 and depth < _MOST_NESTED and _holds_datagram(codec.dialect, message, step):
+                inner, _ = self._whole(value, codec.decode(value), len(value), depth + 1)
+                made[at : at + len(value)] = inner
+            elif at >= 0:
                 replaced = texts.topic if name in topics else texts.payload
                 made[at : at + len(value)] = replaced(value, step.charset)
         untold = bytes(0 if is_told else byte for byte, is_told in zip(payload, told, strict=True))
@@ -249,6 +258,16 @@ class Payloads:
 
 # What stands behind an error, or behind the message. Some of it may be what the error is about: then only words go.
 _BLANKS = (re.compile(rb"[0-9A-Za-z\x80-\xff]"), re.compile(rb"[A-Za-z]{3,}[0-9]*"))
+
+
+def _holds_datagram(dialect: Dialect, message: Message, step: Step) -> bool:
+    """Whether a field is a whole datagram: the copy in an acknowledgement, or what a forwarder of MQTT-SN wraps."""
+    if dialect.spec.broker.sessions == "mqtt-sn" and message.message == "FORWARDED":
+        return step.name == "inner"
+    key = request_key_of(dialect)
+    if key is None or key.by != COPY or message.message not in key.acks or message.layout is None:
+        return False
+    return copy_of_request(message.layout) == step
 
 
 def _is_free(step: Step) -> bool:

@@ -11,7 +11,7 @@ from .safe_text import shown
 from .text import heading
 
 if TYPE_CHECKING:
-    from ..checker.verdicts import CheckResult
+    from ..checker.verdicts import CheckResult, SessionResult
     from ..fanout import FanoutSummary
 
 MOST_ROWS = 20
@@ -26,6 +26,7 @@ def lines(result: CheckResult, most: int = MOST_ROWS) -> Iterator[str]:
             yield ""
         yield from heading(session)
         yield from _totals(session.fanout)
+        yield from _resends(session)
         for names, rows, total in (
             (_TOPIC, session.fanout.topic_rows(most), len(session.fanout.topics)),
             (_FILTER, session.fanout.filter_rows(most), len(session.fanout.filters)),
@@ -61,6 +62,14 @@ def _totals(fanout: FanoutSummary) -> Iterator[str]:
     yield "  " + ", ".join(f"{count:,} {name}" for name, count in totals.items() if count or name in _TOPIC)
     if each is not None:
         yield f"  {each:,.2f} forwards for each publish"
+
+
+def _resends(session: SessionResult) -> Iterator[str]:
+    """Why more copies are due than there are publishes times subscribers."""
+    resent = [row for row in session.timing.kinds() if row["asks"] == "client" and row["sends"] > row["requests"]]
+    if resent and session.fanout.publishes:
+        counts = ", ".join(f"{row['requests']:,} {shown(row['kind'])} {row['sends']:,} times" for row in resent)
+        yield f"  resends: clients sent {counts}; a publish that reaches the broker again is due its copies again"
 
 
 def _filters(fanout: FanoutSummary, most: int) -> Iterator[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from os.path import basename
 from typing import TYPE_CHECKING
 
 from .columns import aligned
 from .display_filter import frames_filter, traffic_filter
+from .faults import fault, worst_first
 from .finding_notes import doubt, follows, related_frames, whose
 from .safe_text import shown
 
@@ -21,14 +21,17 @@ UNEXERCISED = ("not exercised", "n/a")
 
 
 def check_lines(result: CheckResult, most: int = MOST_FINDINGS, verbose: bool = False) -> Iterator[str]:
-    """``most`` findings of a rule; ``verbose`` names rules that nothing put to the test, too."""
+    """Broken rules with ``most`` findings each, the worst first, then those in doubt; the verdict is the last line.
+    ``verbose``: a table of all rules in front of it."""
     for number, session in enumerate(result.sessions):
         if number:
             yield ""
         yield from heading(session)
-        yield f"  {_verdict(session)}"
-        yield from _rules(session.rules, verbose)
         yield from _findings(session, most)
+        if verbose:
+            yield from _rules(session.rules)
+        yield ""
+        yield f"  {_verdict(session, verbose)}"
 
 
 def heading(session: SessionResult) -> Iterator[str]:
@@ -51,39 +54,41 @@ def _some(names: Sequence[object]) -> str:
     return ", ".join(shown(str(name)) for name in names[:MOST_NAMES]) + more
 
 
-def _verdict(session: SessionResult) -> str:
+def _verdict(session: SessionResult, verbose: bool) -> str:
     tested = [rule for rule in session.rules if rule.verdict not in UNEXERCISED]
     parts = [f"{sum(rule.verdict == name for rule in tested)} {name}" for name in ("fail", "inconclusive", "pass")]
-    return f"verdict: {session.verdict} ({len(tested)} rules put to the test: {', '.join(parts)})"
+    more = "" if verbose else "; -v lists them"
+    return f"verdict: {session.verdict} ({len(tested)} rules put to the test: {', '.join(parts)}{more})"
 
 
-def _rules(rules: Sequence[RuleVerdict], verbose: bool) -> Iterator[str]:
-    rows = [
-        (rule.id, rule.level, rule.verdict, rule.checked, rule.failed, rule.inconclusive)
-        for rule in rules
-        if verbose or rule.verdict not in UNEXERCISED
-    ]
-    if rows:
-        yield ""
-        yield from aligned(("rule", "level", "verdict", "checked", "failed", "inconclusive"), rows)
+def _rules(rules: Sequence[RuleVerdict]) -> Iterator[str]:
+    yield ""
+    rows = [(rule.id, rule.level, rule.verdict, rule.checked, rule.failed, rule.inconclusive) for rule in rules]
+    yield from aligned(("rule", "level", "verdict", "checked", "failed", "inconclusive"), rows)
 
 
 def _findings(session: SessionResult, most: int) -> Iterator[str]:
-    """By rule: those that are sure first."""
-    place = {rule.id: at for at, rule in enumerate(session.rules)}
-
-    def order(finding: Finding) -> tuple[int, str]:
-        return place.get(finding.rule, len(place)), finding.rule
-
-    for _, same in groupby(sorted(session.findings, key=order), key=order):
-        found = sorted(same, key=lambda one: (one.verdict != "fail", one.time_ns, one.frame))
+    """By rule, those that are sure first; behind them findings of rules without a verdict of their own."""
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in session.findings:
+        by_rule.setdefault(finding.rule, []).append(finding)
+    for rule in (*worst_first(session.rules, "fail"), *worst_first(session.rules, "inconclusive")):
         yield ""
-        for finding in found[:most]:
-            yield f"  {_finding(finding, session)}"
-        total = _total(session, found[0].rule, len(found))
-        if total > most:
-            yield f"  … and {total - most:,} more of {found[0].rule}"
-        yield from _filters(found[:most], session)
+        level = "" if rule.level == "error" else f" ({rule.level})"
+        yield f"  {shown(rule.id)}{level}: {fault(rule)}"
+        yield from _of_rule(by_rule.pop(rule.id, []), session, most, rule.failed + rule.inconclusive)
+    for found in by_rule.values():
+        yield ""
+        yield from _of_rule(found, session, most, _total(session, found[0].rule, len(found)))
+
+
+def _of_rule(findings: Sequence[Finding], session: SessionResult, most: int, total: int) -> Iterator[str]:
+    found = sorted(findings, key=lambda one: (one.verdict != "fail", one.time_ns, one.frame))
+    for finding in found[:most]:
+        yield f"  {_finding(finding, session)}"
+    if found and total > most:
+        yield f"  … and {total - most:,} more of {found[0].rule}"
+    yield from _filters(found[:most], session)
 
 
 def _total(session: SessionResult, rule: str, at_hand: int) -> int:

@@ -30,7 +30,7 @@ def test_it_writes_the_page_says_where_and_ends_like_check(run: Run, faulty: Pat
     page = tmp_path / "page.html"
     code, out, err = run("report", faulty, "-o", page)
     assert (code, err) == (ExitCode.FINDINGS, "")
-    assert out.splitlines()[0].startswith("fail: 2 of the ")
+    assert out.splitlines()[0].startswith("fail: 1 of 6 requests was never acknowledged. ")
     assert out.splitlines()[1] == f"report: {page}"
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert [one.name for one in tmp_path.iterdir()] == ["page.html"]  # nothing is left beside it

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...frame_context import frames_near
 from ...plots.sequence import Arrow, after, sequence
+from ..faults import worst_first
 from ..finding_notes import other_capture
 from .model import Diagram, Table, short
 from .pictures import picture
-from .sentences import worst_first
 
 if TYPE_CHECKING:
     from pcap_tools.codec.detect import Dialects

@@ -62,7 +62,7 @@ class RuleSection:
     id: str
     level: str
     verdict: str
-    times: str
+    fault: str
     sentence: str
     meaning: str
     advice: str
@@ -96,6 +96,7 @@ class SessionSection:
     fanout: Measures
     quality: Measures
     rules: list[Table]
+    passed: str
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ..as_json import troubles
+from ..faults import worst_first
 from ..safe_text import shown
 from .diagrams import diagrams_of
 from .measures import fanout_of, quality_of, timing_of
 from .model import OverviewRow, Page, RuleSection, SessionSection, counted, short
 from .rules import MOST_FINDINGS, all_rules, rule_sections
-from .sentences import UNTESTED, page_sentence, page_verdict, session_sentence, worst_first
+from .sentences import UNTESTED, page_sentence, page_verdict, session_sentence
 
 if TYPE_CHECKING:
     from pcap_tools.codec.detect import Dialects
@@ -132,7 +133,15 @@ def _session(
         fanout_of(session, with_pictures),
         quality_of(session),
         all_rules(session, dialect),
+        _passed(session),
     )
+
+
+def _passed(session: SessionResult) -> str:
+    """The line that the table of rules is folded into."""
+    tested = [rule for rule in session.rules if rule.verdict not in UNTESTED]
+    passed = sum(rule.verdict == "pass" for rule in tested)
+    return f"{passed:,} of {counted(len(tested), 'rule')} that this traffic put to the test pass"
 
 
 def rendered(template: str, page: object) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from ...checker.policy import Policy
 from ...checker.rules import RULES, applies
 from ..display_filter import frames_filter, traffic_filter
+from ..faults import fault, worst_first
 from ..finding_notes import doubt, follows, related_frames
 from .model import Diagram, Filter, RuleSection, Table, short
-from .sentences import UNTESTED, times, worst_first
+from .sentences import UNTESTED
 
 if TYPE_CHECKING:
     from pcap_tools.dialect import Dialect
@@ -65,7 +66,7 @@ def _section(
         rule.id,
         verdict.level,
         verdict.verdict,
-        times(verdict),
+        fault(verdict),
         rule.sentence,
         rule.meaning,
         rule.advice,

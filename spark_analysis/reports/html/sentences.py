@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..faults import fault, worst_first
 from .model import counted
 
 if TYPE_CHECKING:
     from ...checker.verdicts import CheckResult, RuleVerdict, SessionResult
 
-LEVELS = ("error", "warning", "note")
 UNTESTED = ("not exercised", "n/a")
 NOTHING = "nothing judged"
-
-
-def worst_first(rules: Iterable[RuleVerdict], verdict: str) -> list[RuleVerdict]:
-    """Rules of this verdict: by level, then those that are broken, or in doubt, most often."""
-    chosen = [rule for rule in rules if rule.verdict == verdict]
-    return sorted(chosen, key=lambda rule: (LEVELS.index(rule.level), -rule.failed, -rule.inconclusive))
 
 
 def page_verdict(result: CheckResult) -> str:
@@ -58,11 +52,12 @@ def session_sentence(session: SessionResult) -> str:
     tested = sum(rule.verdict not in UNTESTED for rule in session.rules)
     errors = sum(rule.level == "error" for rule in broken)
     if errors:
-        others = f", and {len(broken) - errors} of lower level" if len(broken) > errors else ""
-        return (
-            f"{errors} of the {counted(tested, 'rule')} that this traffic put to the test "
-            f"{'is' if errors == 1 else 'are'} broken{others}."
+        more = (
+            f" {counted(len(broken) - 1, 'more rule')} {'is' if len(broken) == 2 else 'are'} broken."
+            if broken[1:]
+            else ""
         )
+        return f"{fault(broken[0])}.{more}"
     if not session.brokers:
         return "No verdict: nothing tells which end is the broker. Name it with --broker HOST:PORT."
     open_errors = sum(rule.level == "error" for rule in doubts)

@@ -58,11 +58,12 @@ def test_it_begins_with_the_verdict_and_then_what_is_broken(pages: dict[str, str
     text = Markup(pages["findings"]).text
     told = [
         "findings.pcap fail",
-        "2 of the",
+        "1 of 6 requests was never acknowledged. 1 more rule is broken.",
         "Broken rules, worst first",
-        "The broker acknowledges every request. broken 1 of 6 times A-MISSING",
-        "What it means No ACK came for a request",
-        "What to do Look at what is special about the request",
+        "1 of 6 requests was never acknowledged A-MISSING",
+        "The rule The broker acknowledges every request.",
+        "What it means No ACK for a request",
+        "What to do Compare the request with acknowledged ones",
         "Around frame 9: PUBLISH is never acknowledged, though it is sent 5 times",
         "frame.number in {9, 11, 12, 13, 14}",
         "Around frame 5:",
@@ -105,11 +106,11 @@ def test_rules_stand_by_level_and_then_by_how_often_they_are_broken() -> None:
 @pytest.mark.parametrize(
     ("rules", "verdict", "sentence"),
     [
-        ([("fail", "error")], "fail", "1 of the 1 rule that this traffic put to the test is broken."),
+        ([("fail", "error")], "fail", "1 of 9 requests was never acknowledged; of 1 more the capture cannot tell."),
         (
             [("fail", "error"), ("fail", "note"), ("pass", "error"), ("n/a", "error")],
             "fail",
-            "1 of the 3 rules that this traffic put to the test is broken, and 1 of lower level.",
+            "1 of 9 requests was never acknowledged; of 1 more the capture cannot tell. 1 more rule is broken.",
         ),
         (
             [("inconclusive", "error"), ("pass", "error")],
@@ -152,7 +153,7 @@ def test_a_page_of_many_findings_stays_short() -> None:
     found = [finding(frame=number) for number in range(1, 5_001)]
     rules = [RuleVerdict("A-MISSING", "error", "fail", 2_000_000, 1_000_000, 0)]
     page = Markup(page_of_result(result(session(*found, rules=rules))))
-    assert "broken 1,000,000 of 2,000,000 times" in page.text
+    assert "1,000,000 of 2,000,000 requests were never acknowledged" in page.text
     assert "… and 999,990 more" in page.text
     assert len(page.all("tr")) < 40
 

@@ -16,6 +16,7 @@ from spark_analysis.checker.verdicts import Cause, Place, RuleVerdict, SessionRe
 from spark_analysis.fanout import FanoutSummary
 from spark_analysis.reports import fanout, timing
 from spark_analysis.reports.as_json import check_object
+from spark_analysis.reports.faults import CLAUSES, fault
 from spark_analysis.reports.junit import junit_text
 from spark_analysis.reports.sarif import sarif_object
 from spark_analysis.reports.text import check_lines
@@ -28,29 +29,40 @@ from tests.spark_analysis.reports.made_results import CAPTURE, HOSTILE, finding,
 def test_text_says_what_was_judged_and_where_to_look() -> None:
     found = [finding(), finding("A-CLIENT-MISSING", 200, level="warning", related=(), topic=None)]
     found += [finding("D-MISSING", 77, verdict="inconclusive", related=(78,), reason="the network doubles datagrams")]
-    lines = list(check_lines(result(session(*found))))
+    lines = list(check_lines(result(session(*found)), most=1))
     assert lines == [
         "run: /captures/run 1.pcap",
         "  colon; broker 10.0.0.1:50000; 1,234 datagrams",
         "  why: 9 of 9 datagrams decode",
-        "  verdict: fail (4 rules put to the test: 2 fail, 1 inconclusive, 1 pass)",
         "",
-        "  rule              level    verdict       checked  failed  inconclusive",
-        "  W-EMPTY           error    pass            1,234       0             0",
-        "  A-MISSING         error    fail              120       3             1",
-        "  A-CLIENT-MISSING  warning  fail               10       2             0",
-        "  D-MISSING         error    inconclusive       50       0             2",
-        "",
+        "  A-MISSING: 3 of 120 requests were never acknowledged; of 1 more the capture cannot tell",
         "  frame 123  A-MISSING  PUBLISH home/x is never acknowledged [10.0.0.2:50000] (frames 130, 140)",
+        "  … and 3 more of A-MISSING",
         '  Wireshark: frame.number in {123, 130, 140}    or: pubsub.topic == "home/x"',
         "",
+        "  A-CLIENT-MISSING (warning): 2 of 10 messages were never acknowledged by the client",
         "  frame 200  A-CLIENT-MISSING (warning)  10.0.0.2:50000 does not acknowledge PUBLISH home/x",
+        "  … and 1 more of A-CLIENT-MISSING",
         "  Wireshark: frame.number in {200}",
         "",
+        "  D-MISSING: 2 of 50 expected copies never came, but the capture leaves another explanation open",
         "  frame 77  D-MISSING (cannot tell: the network doubles datagrams)  "
         '"home/x" is not passed on to 10.0.0.2:50000, which subscribed to "home/*" (frame 78)',
+        "  … and 1 more of D-MISSING",
         '  Wireshark: frame.number in {77, 78}    or: pubsub.topic == "home/x"',
+        "",
+        "  verdict: fail (4 rules put to the test: 2 fail, 1 inconclusive, 1 pass; -v lists them)",
     ]
+
+
+def test_each_rule_has_a_clause_for_its_fault() -> None:
+    assert list(CLAUSES) == list(RULES)
+    for rule in RULES:
+        for failed, checked in ((1, 9), (3, 9), (1, 0)):
+            said = fault(RuleVerdict(rule, "error", "fail", checked, failed, 0))
+            assert said.startswith(f"{failed} ")
+            assert "  " not in said
+        assert fault(RuleVerdict(rule, "error", "inconclusive", 9, 0, 2)).startswith("2 ")
 
 
 def test_text_names_what_limits_the_verdict_and_all_rules_if_asked() -> None:

@@ -77,9 +77,7 @@ def check(
         Path | None,
         typer.Option(metavar="FILE", help="Output of an earlier check --format json: fail on new findings only."),
     ] = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also list rules that the captures did not exercise.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also list all rules, with their counts.")] = False,
     master: Master = None,
     by_directory: Annotated[
         bool,
