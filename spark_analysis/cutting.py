@@ -6,32 +6,53 @@ What comes out are packed rows (`engines.Packed`) for numbered buckets of client
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pcap_tools.columnar.decode.schema import ALL_MESSAGES
-from pcap_tools.topic_match import wild_flags
+from pcap_tools.topic_match import matches, wild_flags
 
 from .checker.ack_rules import ASTRAY
 from .checker.broker_activity import edges_of, runs_of, set_beside
 from .checker.control import control_and_acks
-from .checker.deliveries import topic_rows
-from .checker.events import COLUMNS, PAYLOAD_HASH, Col, Events, as_one, events_of, with_coded_texts, with_parties
+from .checker.deliveries import find_publishes, topic_rows
+from .checker.events import (
+    COLUMNS,
+    PAYLOAD_HASH,
+    TO_BROKER,
+    Col,
+    Events,
+    as_one,
+    events_of,
+    with_coded_texts,
+    with_parties,
+)
 from .checker.facts import SessionFacts, needs_control
+from .checker.kernels.grouping import distinct
 from .checker.kernels.hashing import hashes, mix
 from .checker.loop_rules import judges_payloads
-from .checker.steps import StepFindings, client_rows, join_findings, judge_datagrams
+from .checker.policy import SUBSCRIBE
+from .checker.steps import StepFindings, client_rows, join_findings, judge_datagrams, prepare
 from .engines import Packed
 from .packing import narrow, pack, pack_tables, split_rows, together, unpack
 
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 CHUNK_ROWS = 1 << 17
+SLICE_ROWS = 3 << 18  # that a step looks at at a time, unless one key has more
+SHARE_ROWS = 1 << 18  # of a topic with more than these, by subscriber
 EVERYWHERE = -1
 SENT_EVERYWHERE = 100_000  # subscriptions of a session
+KEPT_NAMES = 10_000  # topics with retained messages; of more only the buckets are told
+KEPT = pa.schema([("bucket", pa.int64()), ("name", pa.string())])  # of a topic with retained messages; null: any
+Share = tuple[int, int]  # of the subscribers: its number, and how many there are
+ALL: Share = (0, 1)
 _TYPES = {field.name: field.type for field in ALL_MESSAGES}
 
 
@@ -58,13 +79,17 @@ class Cut:
         return range(self.first, self.first + self.buckets)
 
     def client_buckets(self, events: Events) -> Integers:
-        """By row: the bucket of its two ends, whichever of them is the broker."""
+        """By row: the bucket of its two ends."""
+        return self.client_keys(events) % self.buckets
+
+    def client_keys(self, events: Events) -> Integers:
+        """By row: its two ends, whichever of them is the broker."""
         broker = self.facts.policy.dialect.spec.broker
         by_host = broker.forward_from == "ephemeral" or broker.subscriber_port is not None
         one, two = (Col.SRC_HOST, Col.DST_HOST) if by_host else (Col.SRC, Col.DST)
         source, target = (as_one(events[column], self.facts.brokers.same) for column in (one, two))
         low, high = np.minimum(source, target), np.maximum(source, target)
-        return mix(low, high) % self.buckets
+        return mix(low, high)
 
     def topic_buckets(self, events: Events) -> Integers:
         """By row: the bucket of the topic that a publish and its forwards have."""
@@ -92,6 +117,25 @@ class Cut:
         wild = np.flatnonzero(bucket == EVERYWHERE)
         yield from ((EVERYWHERE, part) for _, part in split_rows(rows, np.zeros(len(rows), np.int64), 1, wild))
 
+    def by_kept(self, asks: pa.Table, kept: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        """Subscriptions by the buckets of topics with retained messages (``KEPT``) that they may ask for."""
+        topics = self.facts.policy.dialect.spec.topics
+        coded = asks.column("filter").cast(pa.string()).fill_null("").combine_chunks().dictionary_encode()
+        filters = coded.dictionary.to_pylist()
+        wanted = np.ones(len(filters), np.bool_)
+        if self.facts.policy.dialect.spec.broker.retained == "exact":
+            wanted = ~wild_flags(filters, topics)
+        for bucket in np.unique(kept.column("bucket").to_numpy()):
+            names = kept.column("name").filter(pc.equal(kept.column("bucket"), bucket)).to_pylist()
+            chosen = wanted
+            if None not in names:
+                chosen = np.zeros(len(filters), np.bool_)
+                chosen[matches(names, filters, topics)[1]] = True
+                chosen &= wanted
+            rows = np.flatnonzero(chosen[coded.indices.to_numpy()])
+            if len(rows):
+                yield int(bucket), asks.take(pa.array(rows))
+
     def is_too_many(self, wild: pa.Table) -> bool:
         """Whether subscriptions with wildcards of a bucket of clients are too many to be sent to all buckets of topics.
         Then publishes come to them. Where a number must have been created, all topics have all control rows."""
@@ -105,14 +149,103 @@ class Cut:
             for topic in self.topics if bucket == EVERYWHERE else [self.first + bucket]:
                 yield Packed(topic, kind, data)
 
-    def events(self, parts: Iterable[bytes]) -> Events:
-        """The events of a bucket, from rows that `UnitCutter` packed: in the order of frames, so that nothing is left
-        to sort."""
-        table = together(sorted(map(unpack, parts), key=lambda part: part.column("frame")[0].as_py()))
+    def rows(self, parts: Iterable[bytes], facts: SessionFacts | None = None) -> BucketRows:
+        """The rows of a bucket that `UnitCutter` packed. ``facts``: with the names behind numbers, if these matter."""
+        return BucketRows(self, parts, facts or self.facts)
+
+    def events(self, tables: Sequence[pa.Table], facts: SessionFacts) -> Events:
+        """The events of such rows, which are in the order of frames, so that nothing is left to sort."""
+        table = together(tables)
         for name in COLUMNS:
             if name not in table.column_names and name not in ("dialect", "copy_of"):
                 table = table.append_column(name, pa.nulls(len(table), _TYPES[name]))
-        return with_brokers(events_of(table, self.facts.policy, self.facts.captures), self.facts)
+        return prepare(with_brokers(events_of(table, self.facts.policy, self.facts.captures), self.facts), facts)
+
+
+class BucketRows:
+    """The rows of a bucket, of which a step looks at some keys at a time: it takes many times the room that they do."""
+
+    def __init__(self, cut: Cut, parts: Iterable[bytes], facts: SessionFacts) -> None:
+        self._cut, self._facts = cut, facts
+        self._tables = sorted(map(unpack, parts), key=lambda part: part.column("frame")[0].as_py())
+        self._ends = np.cumsum([len(table) for table in self._tables])
+        self._shares: dict[int, Integers] = {}
+        self._whole = cut.events(self._tables, facts) if len(self) <= SLICE_ROWS else None
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def some(self, wanted: Flags) -> Events:
+        """The events of some rows."""
+        if self._whole is not None and wanted.all():
+            return self._whole
+        return self._cut.events(self.tables(wanted), self._facts)
+
+    def tables(self, wanted: Flags) -> list[pa.Table]:
+        """Some rows as they are."""
+        flags = zip(self._tables, np.split(wanted, self._ends[:-1]), strict=True)
+        return [table.filter(pa.array(chosen)) for table, chosen in flags if chosen.any()]
+
+    def column(self, make: Callable[[Events], NDArray[Any]]) -> NDArray[Any]:
+        """What is made of the events, by row."""
+        if self._whole is not None:
+            return make(self._whole)
+        return np.concatenate([make(self._cut.events([table], self._facts)) for table in self._tables])
+
+    def of_share(self, share: Share) -> Flags:
+        """What is published, and what these subscribers send and get."""
+        number, count = share
+        if count not in self._shares:
+            self._shares = {count: self.column(lambda events: _share_numbers(events, count))}
+        flags: Flags = np.isin(self._shares[count], (number, EVERYWHERE))
+        return flags
+
+    def by_client(self) -> Iterator[Events]:
+        """All events, some clients at a time."""
+        yield from map(self.some, slices(self.column(self._cut.client_keys)))
+
+    def by_topic(self) -> Iterator[Flags]:
+        """All rows, some topics at a time, with all subscriptions each."""
+        if self._whole is not None:
+            yield np.ones(len(self), np.bool_)
+            return
+        asks = self.column(subscribing)
+        for chosen in slices(self.column(lambda events: events[Col.TOPIC])):
+            yield chosen | asks
+
+
+def slices(keys: Integers) -> Iterator[Flags]:
+    """Rows, some keys at a time; one at least."""
+    if len(keys) <= SLICE_ROWS:
+        yield np.ones(len(keys), np.bool_)
+        return
+    _, which = distinct(keys)
+    slice_of = ((np.cumsum(np.bincount(which)) - 1) // SLICE_ROWS)[which]
+    yield from (slice_of == number for number in np.unique(slice_of))
+
+
+def shares_of(topics: int) -> list[Share]:
+    """Into how many shares the subscribers of some topics, with so many rows, are to be divided."""
+    count = -(-topics // SHARE_ROWS) if topics > SLICE_ROWS else 1
+    return [(number, count) for number in range(count)]
+
+
+def is_in_share(clients: Integers, share: Share) -> Flags:
+    number, count = share
+    flags: Flags = clients % count == number
+    return flags
+
+
+def _share_numbers(events: Events, count: int) -> Integers:
+    """By row: the share whose subscriber sends it or gets it; `EVERYWHERE` for what is published."""
+    published = (events[Col.SIDE] == TO_BROKER) & ~subscribing(events)
+    return np.where(published, EVERYWHERE, events[Col.CLIENT] % count)
+
+
+def subscribing(events: Events) -> Flags:
+    """Which events are subscriptions."""
+    flags: Flags = np.append(events.policy.meaning == SUBSCRIBE, False)[events[Col.MESSAGE]]
+    return flags
 
 
 def with_brokers(events: Events, facts: SessionFacts) -> Events:
@@ -126,8 +259,9 @@ def cut_of(cuts: Sequence[Cut], bucket: int) -> Cut | None:
 
 class UnitCutter:
     """Cuts the rows of one unit. For the bucket ``survey`` it finds what the brokers sent first and last, and when they
-    were busy; for buckets of clients control messages with their ACKs (``changes``), and all rows (``client``); for
-    buckets of topics publishes, forwards and, where messages are retained, subscriptions (``topic``).
+    were busy, and which topics have retained messages (``kept``); for buckets of clients control messages with their
+    ACKs (``changes``), all rows (``client``) and, where messages are retained, subscriptions (``asks``); for buckets of
+    topics publishes and forwards (``topic``).
 
     Where topics are numbers, only clients know what these mean: all rows go to them (``all``), and on from there.
     """
@@ -135,6 +269,7 @@ class UnitCutter:
     def __init__(self, cut: Cut, survey: int) -> None:
         self._cut, self._survey, self._by_number = cut, survey, needs_control(cut.facts.policy)
         self._told: list[Packed] = []
+        self._kept: list[pa.Table] = []
         self._findings: list[StepFindings] = []
         self._columns: dict[str, list[Integers]] = {name: [] for name in ("clients", "topics", "beside", "payload")}
         self._rows: dict[str, list[Integers]] = {kind: [] for kind in ("changes", "all", "client", "topic", "asks")}
@@ -150,6 +285,8 @@ class UnitCutter:
         if any(one is not other for one, other in zip(ordered, chunks, strict=True)):
             table = pa.concat_tables(ordered).combine_chunks()
         yield from self._told
+        if self._kept:
+            yield Packed(self._survey, "kept", pack(distinct_kept(self._kept)))
         if self._findings:
             yield candidates_row(self._cut, join_findings(self._findings))
         yield from self._split("changes", table, "clients")
@@ -158,7 +295,7 @@ class UnitCutter:
             return
         yield from self._split("client", self._client_columns(table), "clients")
         yield from self._split("topic", table, "topics")
-        yield from asking_rows(self._cut, table, _joined(self._rows["asks"]))
+        yield from self._split("asks", table, "clients")
 
     def _look(self, chunk: pa.Table, start: int) -> pa.Table:
         """Find out where the rows of a chunk go; returned are these rows in the order of events."""
@@ -177,7 +314,11 @@ class UnitCutter:
         self._rows["client"].append(np.flatnonzero(client_rows(events)) + start)
         self._rows["topic"].append(rows + start)
         self._rows["asks"].append(asks + start)
-        self._columns["topics"].append(self._cut.topic_buckets(events))
+        buckets = self._cut.topic_buckets(events)
+        self._columns["topics"].append(buckets)
+        kept = kept_topics(self._cut, events, buckets)
+        if len(kept):
+            self._kept.append(kept)
         self._columns["payload"].append(events[Col.PAYLOAD])
         return events.table
 
@@ -205,15 +346,32 @@ def named_rows(cut: Cut, events: Events) -> Iterator[Packed]:
     """What `UnitCutter` leaves to be done by client where topics are numbers; the names behind these are known now."""
     yield candidates_row(cut, judge_datagrams(events, cut.facts))
     rows, asks = topic_rows(events)
-    table = events.table.drop_columns(["beside"])
-    yield from cut.packed("topic", split_rows(table, cut.topic_buckets(events), cut.buckets, rows))
-    yield from asking_rows(cut, table, asks)
+    table, buckets = events.table.drop_columns(["beside"]), cut.topic_buckets(events)
+    yield from cut.packed("topic", split_rows(table, buckets, cut.buckets, rows))
+    yield from cut.packed("asks", split_rows(table, cut.client_buckets(events), cut.buckets, asks))
+    kept = kept_topics(cut, events, buckets)
+    if len(kept):
+        yield from cut.packed("kept", [(EVERYWHERE, distinct_kept([kept]))])
 
 
-def asking_rows(cut: Cut, table: pa.Table, rows: Integers) -> Iterator[Packed]:
-    """These rows, which are subscriptions, for buckets of topics."""
-    asking = table.take(pa.array(rows))
-    yield from cut.packed("topic", cut.by_filter(asking, asking.column("filter")))
+def kept_topics(cut: Cut, events: Events, buckets: Integers) -> pa.Table:
+    """``KEPT`` of the topics of which a message is to be retained; ``buckets`` are those of all rows."""
+    if cut.facts.policy.dialect.spec.broker.retained == "none" or not (events[Col.RETAIN] == 1).any():
+        return KEPT.empty_table()
+    publishes = find_publishes(events, cut.facts)
+    rows = publishes.plain[events[Col.RETAIN][publishes.plain] == 1]
+    rows = rows[distinct(mix(events[Col.NAME][rows], buckets[rows]))[0]]
+    names = [publishes.names[int(name)] for name in events[Col.NAME][rows]]
+    return pa.table([pa.array(buckets[rows]), pa.array(names, pa.string())], schema=KEPT)
+
+
+def distinct_kept(several: Sequence[pa.Table]) -> pa.Table:
+    """Rows of ``KEPT`` as one; without the names of too many topics."""
+    found = pa.concat_tables(several).group_by(KEPT.names).aggregate([])
+    if len(found) > KEPT_NAMES or found.column("name").null_count:
+        buckets = found.column("bucket").unique()
+        return pa.table([buckets, pa.nulls(len(buckets), pa.string())], schema=KEPT)
+    return found
 
 
 def candidates_row(cut: Cut, found: StepFindings, evidence: int = 0, astray: pa.Table | None = None) -> Packed:

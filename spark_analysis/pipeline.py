@@ -11,9 +11,9 @@ what is small comes to the driver: who the brokers are, and when they were silen
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ from .checker.evidence import evidence_rows
 from .checker.exchanges import FORWARDS, Forwards
 from .checker.facts import SessionFacts, facts_of, needs_control
 from .checker.findings import COUNTS
-from .checker.policy import PUBLISH, SUBSCRIBE, Policy
+from .checker.policy import CREATE, PUBLISH, SUBSCRIBE, Policy
 from .checker.requests import REQUESTS
 from .checker.session_plans import SessionPlan
 from .checker.steps import (
@@ -59,7 +59,23 @@ from .checker.steps import (
 )
 from .checker.unit_reading import Read, read_head, read_unit
 from .checker.verdicts import verdict_rows
-from .cutting import EVERYWHERE, Cut, UnitCutter, candidates_row, cut_of, named_rows, with_brokers
+from .cutting import (
+    ALL,
+    EVERYWHERE,
+    KEPT,
+    BucketRows,
+    Cut,
+    Share,
+    UnitCutter,
+    candidates_row,
+    cut_of,
+    distinct_kept,
+    is_in_share,
+    named_rows,
+    shares_of,
+    subscribing,
+    with_brokers,
+)
 from .engines import Engine, Packed
 from .fanout import FanoutSummary
 from .packing import joined, pack, pack_tables, split_rows, together, unpack, unpack_tables
@@ -67,6 +83,7 @@ from .schemas import DELIVERIES, ENDPOINTS, EXCHANGES, PUBLISHES
 from .units import Unit
 
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 Facts = dict[tuple[int, int], SessionFacts]  # by session and dialect
 TYPES = {field.name: field.type for field in ALL_MESSAGES}
 BUCKET_ROWS = 1 << 19  # so many rows of a session go to one bucket, unless one key has more
@@ -297,6 +314,8 @@ class LargeSessions:
                 found, ["topic"], buckets, partial(_spread_publishes, options, cuts, survey.joins), "check"
             )
             control.append(fold([*control, published], ["wild", "published"], buckets, _expect_wild))
+        if survey.retains or numbers:
+            found.append(fold([*found, survey.control], ["asks", "kept"], buckets, _ask_for_kept))
         matched = fold([*found, *control], ["topic", "control", "numbers", "due"], buckets, _match)
         kinds = ["client", "all", "numbers", "forwards", "concerned"]
         exchanged = fold([*found, *numbers, matched], kinds, buckets, _judge_clients)
@@ -346,9 +365,9 @@ class LargeSessions:
         told = ["failed", "damage", *(f"why:{dialect.name}" for dialect in dialects)]
         packed = engine.keep(self._read(partial(_read_unit, options, cuts), self._units, "read"))
         step = partial(_survey_bucket, options, self._sessions, cuts)
-        kinds = ["changes", "pairs", "edges", "runs", *told]
+        kinds = ["changes", "pairs", "edges", "runs", "kept", *told]
         control = engine.keep(engine.fold([packed], kinds, _survey_place(options, cuts, len(plans)), step, "look"))
-        rows = engine.collect([control], [*told, "facts", "edges", "runs", "joins"], "look")
+        rows = engine.collect([control], [*told, "facts", "edges", "runs", "joins", "retains"], "look")
         found: dict[tuple[int, str], list[bytes]] = {}
         for row in rows:
             found.setdefault((row.bucket, row.kind), []).append(row.data)
@@ -368,6 +387,7 @@ class LargeSessions:
             known_cuts,
             [row for row in rows if row.kind in told],
             frozenset(row.bucket for row in rows if row.kind == "joins"),
+            any(row.kind == "retains" for row in rows),
             _is_right(cuts, facts),
         )
 
@@ -380,6 +400,7 @@ class Survey:
     facts, cuts       of the dialects of each session that can be read
     told              what goes to the user as it is
     joins             buckets of clients with so many wildcards that publishes are sent there, not these to all topics
+    retains           some topics have retained messages
     is_right          the cuts that the units were read with had all dialects and brokers
     """
 
@@ -389,6 +410,7 @@ class Survey:
     cuts: list[Cut]
     told: list[Packed]
     joins: frozenset[int]
+    retains: bool
     is_right: bool
 
 
@@ -464,7 +486,7 @@ def _survey_bucket(
         return
     number, plan = sessions[at]
     for kind, several in rows.items():
-        if kind not in ("pairs", "edges", "runs"):
+        if kind not in ("pairs", "edges", "runs", "kept"):
             yield from (Packed(number, kind, data) for data in several)
     if "pairs" not in rows:
         return
@@ -474,6 +496,12 @@ def _survey_bucket(
     yield Packed(bucket, "facts", endpoints_row(number, facts).data)
     yield Packed(bucket, "edges", pack(joined(rows.get("edges", ()), EDGES)))
     yield Packed(bucket, "runs", pack(join_runs(unpack(one) for one in rows.get("runs", ()))))
+    if "kept" in rows:
+        yield Packed(bucket, "retains", b"")
+        kept = distinct_kept([joined(rows["kept"], KEPT)])
+        for cut in cuts:
+            if cut.key == (at, place):
+                yield from cut.packed("kept", [(EVERYWHERE, kept)])
 
 
 def _name_rows(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
@@ -481,9 +509,9 @@ def _name_rows(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[st
     cut = cut_of(cuts, bucket)
     if cut is None or "all" not in rows:
         return
-    events = cut.events(rows["all"])
-    own = replace(cut, facts=cut.facts.with_control(control_rows(events)))
-    yield from named_rows(own, prepare(events, own.facts))
+    for events in cut.rows(rows["all"]).by_client():
+        own = replace(cut, facts=cut.facts.with_control(control_rows(events)))
+        yield from named_rows(own, prepare(events, own.facts))
 
 
 def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
@@ -491,7 +519,9 @@ def _fold_control(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict
     cut = cut_of(cuts, bucket)
     if cut is None:
         return
-    control = control_rows(cut.events(rows.get("changes", ())))
+    if "changes" not in rows:
+        return
+    control = pa.concat_tables(map(control_rows, cut.rows(rows["changes"]).by_client()))
     for place, part in cut.by_filter(control, control.column("filter_text")):
         if place == EVERYWHERE and cut.is_too_many(part):
             yield Packed(bucket, "wild", pack(part))
@@ -521,9 +551,11 @@ def _spread_publishes(
     wanted = [one for one in joins if cut is not None and one in cut.topics]
     if cut is None or not wanted:
         return
-    published = published_rows(prepare(cut.events(rows["topic"]), cut.facts), cut.facts)
-    data = pack(published.append_column("bucket", pa.array(np.full(len(published), bucket, np.int32))))
-    yield from (Packed(one, "published", data) for one in wanted)
+    topics = cut.rows(rows["topic"])
+    for events in map(topics.some, topics.by_topic()):
+        published = published_rows(events, cut.facts)
+        data = pack(published.append_column("bucket", pa.array(np.full(len(published), bucket, np.int32))))
+        yield from (Packed(one, "published", data) for one in wanted)
 
 
 def _expect_wild(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
@@ -539,6 +571,14 @@ def _expect_wild(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[
             yield Packed(published.column("bucket")[0].as_py(), "due", pack(due))
 
 
+def _ask_for_kept(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
+    """By client: its subscriptions, for the topics of which they may ask for a retained message."""
+    cut = cut_of(cuts, bucket)
+    if cut is not None and "asks" in rows and "kept" in rows:
+        kept = distinct_kept([joined(rows["kept"], KEPT)])
+        yield from cut.packed("topic", cut.by_kept(joined(rows["asks"]), kept))
+
+
 def _numbered(facts: SessionFacts, rows: dict[str, list[bytes]]) -> SessionFacts:
     """With what numbers mean and who is connected."""
     if not needs_control(facts.policy):
@@ -548,18 +588,21 @@ def _numbered(facts: SessionFacts, rows: dict[str, list[bytes]]) -> SessionFacts
     return facts.with_numbers(bindings, together([one["connections"] for one in tables], CONNECTIONS))
 
 
-def _topic_step(cut: Cut, rows: dict[str, list[bytes]], events: list[bytes]) -> tuple[Events, SessionFacts]:
-    """What both steps by topic begin with."""
-    policy = cut.facts.policy
+def _with_subscriptions(facts: SessionFacts, rows: dict[str, list[bytes]], share: Share = ALL) -> SessionFacts:
+    """What both steps by topic know, about a share of the subscribers."""
+    policy = facts.policy
     control = joined(rows.get("control", ()), CONTROL)
+    creates = policy.meaning[control.column("message").to_numpy()] == CREATE
+    control = control.filter(pa.array(creates | is_in_share(control.column("client").to_numpy(), share)))
     subscriptions = expecting = subscriptions_of(control, policy)
-    due = joined(rows["due"], DUE) if "due" in rows else None
     if "background" in rows:
         subscriptions = subscriptions_of(together([control, joined(rows["background"], CONTROL)], CONTROL), policy)
-    if due is not None:
+    due = None
+    if "due" in rows:
+        due = joined(rows["due"], DUE)
+        due = due.filter(pa.array(is_in_share(due.column("client").to_numpy(), share)))
         subscriptions = subscriptions.naming(due.column("filter").unique().to_pylist(), clients_of(due))
-    facts = _numbered(cut.facts, rows).with_subscriptions(subscriptions, expecting, due)
-    return prepare(cut.events(events), facts), facts
+    return facts.with_subscriptions(subscriptions, expecting, due)
 
 
 def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, list[bytes]]) -> Iterator[Packed]:
@@ -568,28 +611,79 @@ def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, l
     cut = cut_of(cuts, bucket)
     if cut is None or "topic" not in rows:
         return
-    events, facts = _topic_step(cut, rows, rows["topic"])
+    facts = _numbered(cut.facts, rows)
+    topics = cut.rows(rows.pop("topic"), facts)
+    waiting = np.zeros(len(topics), np.bool_)
+    known = lru_cache(1)(partial(_with_subscriptions, facts, rows))
+    for chosen in topics.by_topic():
+        shares = shares_of(int(chosen.sum()))
+        match = partial(_match_share, options, cut, bucket, topics, chosen, known)
+        found = [match(share) for share in shares]
+        troubled = np.unique(np.concatenate([one.troubled for one in found]))
+        for share, one in zip(shares, found, strict=True):
+            yield from one.rows
+            yield from one.judged if len(one.troubled) == len(troubled) else match(share, troubled).judged
+        if len(troubled):
+            waiting |= topics.column(partial(_waiting_rows, troubled))
+    if waiting.any():
+        yield from (Packed(bucket, "pending", pack(table)) for table in topics.tables(waiting))
+
+
+def _waiting_rows(troubled: Integers, events: Events) -> Flags:
+    waiting: Flags = np.isin(events[Col.TOPIC], troubled) | subscribing(events)
+    return waiting
+
+
+@dataclass(frozen=True)
+class MatchedShare:
+    """Some topics, and a share of their subscribers: hashes of topics with trouble; rows for the other steps; what was
+    found of topics without trouble."""
+
+    troubled: Integers
+    rows: list[Packed]
+    judged: list[Packed]
+
+
+def _match_share(
+    options: Options,
+    cut: Cut,
+    bucket: int,
+    topics: BucketRows,
+    chosen: Flags,
+    facts_of_share: Callable[[Share], SessionFacts],
+    share: Share,
+    troubled: Integers | None = None,
+) -> MatchedShare:
+    """``troubled``: what other shares have shown, too. Without trouble subscribers have nothing to do with each other:
+    their messages need not be looked at together, which bounds the room that a hot topic takes."""
+    facts = facts_of_share(share)
+    events = topics.some(chosen if share == ALL else chosen & topics.of_share(share))
     deliveries, served = match_deliveries(events, facts)
+    trouble = deliveries.troubled(events) if troubled is None else troubled
+    told = [*_served_rows(cut, served), *_forward_rows(cut, events, deliveries)]
+    if len(trouble):
+        told += _concerned_rows(cut, bucket, events, deliveries)
+        deliveries = deliveries.without(events, trouble)
+    found = judge_topics(events, facts, deliveries, REQUESTS.empty_table(), 0, None, options.with_rows)
+    judged = [*_topic_outputs(cut.number, facts, found.deliveries, options), candidates_row(cut, found.findings)]
+    return MatchedShare(trouble, told, judged)
+
+
+def _served_rows(cut: Cut, served: frozenset[int] | None) -> Iterator[Packed]:
     if served is not None:
         data = np.array(sorted(served), np.int64).tobytes()
         yield from (Packed(topic, "served", data) for topic in cut.topics)
         keys = pa.table({"key": pa.array(sorted(served), pa.int64())})
         yield Packed(cut.place, "candidates", pack_tables({"served": keys}))
+
+
+def _forward_rows(cut: Cut, events: Events, deliveries: Deliveries) -> Iterator[Packed]:
+    """Which request each forward belongs to, for the client that asked."""
     forwards = deliveries.forwards(events)
     about = np.where(forwards.forward < 0, ~forwards.forward, forwards.cause)
     buckets = cut.client_buckets(events)[events.rows_of(about)]
     every = np.arange(len(buckets))
     yield from cut.packed("forwards", split_rows(forwards.table(), buckets, cut.buckets, every))
-    troubled = deliveries.troubled(events)
-    if len(troubled):
-        wait = np.isin(events[Col.TOPIC], troubled)
-        asks = np.append(events.policy.meaning == SUBSCRIBE, False)[events[Col.MESSAGE]]
-        yield Packed(bucket, "pending", pack(events.table.filter(pa.array(wait | asks))))
-        yield from _concerned_rows(cut, bucket, events, deliveries)
-        deliveries = deliveries.without(events, troubled)
-    found = judge_topics(events, facts, deliveries, REQUESTS.empty_table(), 0, None, options.with_rows)
-    yield from _topic_outputs(cut.number, facts, found.deliveries, options)
-    yield candidates_row(cut, found.findings)
 
 
 def _judge_clients(
@@ -600,19 +694,22 @@ def _judge_clients(
     if cut is None or not ("client" in rows or "all" in rows):
         return
     facts = _numbered(cut.facts, rows)
-    events = cut.events(rows["client"] if "client" in rows else rows["all"])
-    if "all" in rows:
-        events = with_brokers(events.some(client_rows(events)), facts)
-    prepare(events, facts)
-    mend_beside(events, facts.activity)
     forwards = Forwards.of(joined(rows.get("forwards", ()), FORWARDS))
-    found = judge_clients(events, facts, forwards, options.with_rows)
-    yield from _client_outputs(cut.number, cut.facts, found.exchanges, found.publishes, options)
-    yield from (Packed(topic, "bits", str(found.evidence).encode()) for topic in cut.topics)
-    yield candidates_row(cut, found.findings, found.evidence, found.astray)
-    yield from _request_rows(cut, events, found.requests)
+    evidence, control = 0, [CONTROL.empty_table()]
+    are_all = "all" in rows
+    for some in cut.rows(rows.pop("all" if are_all else "client"), facts).by_client():
+        events = prepare(with_brokers(some.some(client_rows(some)), facts), facts) if are_all else some
+        mend_beside(events, facts.activity)
+        found = judge_clients(events, facts, forwards, options.with_rows)
+        evidence |= found.evidence
+        yield from _client_outputs(cut.number, cut.facts, found.exchanges, found.publishes, options)
+        yield candidates_row(cut, found.findings, found.evidence, found.astray)
+        yield from _request_rows(cut, events, found.requests)
+        if "concerned" in rows:
+            control.append(control_rows(events))
+    yield from (Packed(topic, "bits", str(evidence).encode()) for topic in cut.topics)
     if "concerned" in rows:
-        yield from _filters_of_concerned(cut, events, joined(rows["concerned"]))
+        yield from _filters_of_concerned(cut, pa.concat_tables(control), joined(rows["concerned"]))
 
 
 def _concerned_rows(cut: Cut, bucket: int, events: Events, deliveries: Deliveries) -> Iterator[Packed]:
@@ -624,9 +721,8 @@ def _concerned_rows(cut: Cut, bucket: int, events: Events, deliveries: Deliverie
     yield from cut.packed("concerned", split_rows(table, buckets, cut.buckets, np.arange(len(clients))))
 
 
-def _filters_of_concerned(cut: Cut, events: Events, concerned: pa.Table) -> Iterator[Packed]:
-    """The control rows of these clients, as far as the topics do not have them already."""
-    control = control_rows(events)
+def _filters_of_concerned(cut: Cut, control: pa.Table, concerned: pa.Table) -> Iterator[Packed]:
+    """Of all control rows of a bucket those of these clients, as far as the topics do not have them already."""
     place = cut.filter_buckets(control.column("filter_text"))
     is_wild = place == EVERYWHERE
     elsewhere = np.full(len(control), cut.is_too_many(control.filter(pa.array(is_wild))))
@@ -657,15 +753,17 @@ def _judge_topics(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict
     cut = cut_of(cuts, bucket)
     if cut is None or "pending" not in rows:
         return
-    events, facts = _topic_step(cut, rows, rows["pending"])
-    deliveries, served = match_deliveries(events, facts)
-    if served is not None:
-        served = frozenset(int(key) for data in rows.get("served", ()) for key in np.frombuffer(data, np.int64))
+    facts = _with_subscriptions(_numbered(cut.facts, rows), rows)
     evidence = _any_bits(int(data) for data in rows.get("bits", ()))
     requests = joined(rows.get("requests", ()), REQUESTS)
-    found = judge_topics(events, facts, deliveries, requests, evidence, served, options.with_rows)
-    yield from _topic_outputs(cut.number, facts, found.deliveries, options)
-    yield candidates_row(cut, found.findings)
+    topics = cut.rows(rows.pop("pending"), facts)
+    for events in map(topics.some, topics.by_topic()):
+        deliveries, served = match_deliveries(events, facts)
+        if served is not None:
+            served = frozenset(int(key) for data in rows.get("served", ()) for key in np.frombuffer(data, np.int64))
+        found = judge_topics(events, facts, deliveries, requests, evidence, served, options.with_rows)
+        yield from _topic_outputs(cut.number, facts, found.deliveries, options)
+        yield candidates_row(cut, found.findings)
 
 
 def _any_bits(several: Iterable[int]) -> int:

@@ -123,8 +123,11 @@ class TopicView:
 
     @cached_property
     def subscribers(self) -> dict[int, str]:
-        """Clients that subscribed, as text."""
-        return self.facts.subscriptions.clients
+        """Clients that subscribed, as text; also those whose subscriptions are matched elsewhere."""
+        known = self.facts.subscriptions.clients
+        rows = self.due[PUBLISH][self.deliveries.retained >= 0]
+        asking = dict(zip(as_list(self.events[Col.CLIENT][rows]), as_list(rows), strict=True))
+        return {**{client: self.events.client(row) for client, row in asking.items() if client not in known}, **known}
 
     def who(self, client: int) -> str:
         return self.subscribers.get(client, "a client")

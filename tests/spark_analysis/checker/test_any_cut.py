@@ -47,12 +47,13 @@ Tables = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where units begin, as shares of the whole, how many buckets there are, how many rows a chunk has; and how many
-    subscriptions with wildcards go to all topics before publishes go to them."""
+    """Where units begin, as shares of the whole; how many buckets there are; how many rows chunks and slices have; how
+    many subscriptions with wildcards go to all topics before publishes go to them."""
 
     begins: tuple[float, ...]
     buckets: int
     chunk_rows: int = 1000
+    slice_rows: int = 1000
     sent_everywhere: int = 100_000
 
 
@@ -81,7 +82,8 @@ def cuts(draw: st.DrawFn) -> Cuts:
     """Up to 50 units: the number first, or most would be few."""
     borders = draw(st.integers(0, MOST_UNITS - 1))
     begins = draw(st.lists(st.floats(0, 1, exclude_max=True), min_size=borders, max_size=borders))
-    return Cuts(tuple(begins), draw(st.integers(1, MOST_BUCKETS)), draw(st.integers(1, 100)), draw(st.integers(0, 40)))
+    rows = st.integers(1, 100)
+    return Cuts(tuple(begins), draw(st.integers(1, MOST_BUCKETS)), draw(rows), draw(rows), draw(st.integers(0, 40)))
 
 
 def write_frames(capture: Capture, begin: int, end: int, path: Path) -> Path:
@@ -113,6 +115,8 @@ def tables(
         if cut is not None:
             patch.setattr(pipeline, "BUCKET_ROWS", max(1, -(-datagrams // cut.buckets)))
             patch.setattr(cutting, "CHUNK_ROWS", cut.chunk_rows)
+            patch.setattr(cutting, "SLICE_ROWS", cut.slice_rows)
+            patch.setattr(cutting, "SHARE_ROWS", cut.slice_rows)
             patch.setattr(cutting, "SENT_EVERYWHERE", cut.sent_everywhere)
         found = tables_of(engine, [SessionPlan("run", tuple(map(str, paths)), tuple(units))], options)
     return {name: table.to_pylist() for name, table in found.items()}
