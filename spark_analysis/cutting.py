@@ -167,13 +167,18 @@ class BucketRows:
 
     def __init__(self, cut: Cut, parts: Iterable[bytes], facts: SessionFacts) -> None:
         self._cut, self._facts = cut, facts
-        self._tables = sorted(map(unpack, parts), key=lambda part: part.column("frame")[0].as_py())
+        tables = sorted(map(unpack, parts), key=lambda part: part.column("frame")[0].as_py())
+        self._whole = cut.events(tables, facts) if sum(map(len, tables)) <= SLICE_ROWS else None
+        self._tables = list(map(self._in_order, tables)) if self._whole is None else [self._whole.table]
         self._ends = np.cumsum([len(table) for table in self._tables])
         self._shares: dict[int, Integers] = {}
-        self._whole = cut.events(self._tables, facts) if len(self) <= SLICE_ROWS else None
+
+    def _in_order(self, table: pa.Table) -> pa.Table:
+        """As events are, for what is made of these stands beside the rows."""
+        return self._cut.events([table], self._facts).table.select(table.column_names)
 
     def __len__(self) -> int:
-        return int(self._ends[-1]) if len(self._ends) else 0
+        return int(self._ends[-1])
 
     def some(self, wanted: Flags) -> Events:
         """The events of some rows."""

@@ -78,7 +78,7 @@ from .cutting import (
 )
 from .engines import Engine, Packed
 from .fanout import FanoutSummary
-from .packing import joined, pack, pack_tables, split_rows, together, unpack, unpack_tables
+from .packing import joined, narrow, pack, pack_tables, split_rows, together, unpack, unpack_tables
 from .schemas import DELIVERIES, ENDPOINTS, EXCHANGES, PUBLISHES
 from .units import Unit
 
@@ -626,7 +626,7 @@ def _match(options: Options, cuts: Sequence[Cut], bucket: int, rows: dict[str, l
         if len(troubled):
             waiting |= topics.column(partial(_waiting_rows, troubled))
     if waiting.any():
-        yield from (Packed(bucket, "pending", pack(table)) for table in topics.tables(waiting))
+        yield from (Packed(bucket, "pending", pack(narrow(table))) for table in topics.tables(waiting))
 
 
 def _waiting_rows(troubled: Integers, events: Events) -> Flags:

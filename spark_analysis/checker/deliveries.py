@@ -577,7 +577,7 @@ def _one_each(due: Integers, retained: Integers, copies: str) -> tuple[Integers,
     key = mix(mix(due[PUBLISH], due[CLIENT]), retained)
     first, where = distinct(key)
     if len(first) == due.shape[1]:
-        return due, retained, np.arange(due.shape[1])
+        return due.copy(), retained, np.arange(due.shape[1])
     merged = np.ascontiguousarray(due[:, first])
     for row in (LEAST, MOST):
         merged[row] = 0
