@@ -27,6 +27,7 @@ from pcap_tools.dialect import load_dialect
 from spark_analysis import check, cutting, pipeline
 from spark_analysis.checker.session_plans import SessionPlan
 from spark_analysis.engines import Engine, LocalEngine, SparkEngine
+from spark_analysis.packing import joined
 from spark_analysis.pipeline import ROW_TABLES, Options
 from spark_analysis.planning import plan_capture
 from spark_analysis.units import Unit
@@ -238,3 +239,22 @@ def test_what_stands_beside_an_ack_may_be_in_another_unit(tmp_path: Path, monkey
     monkeypatch.setattr(check, "UNIT_BYTES", 1)
     monkeypatch.setattr(pipeline, "BUCKET_ROWS", 1)
     assert judged(tmp_path, lines).failed == whole.failed == {"A-MISSING": [3], "R-MISSING": [3]}
+
+
+def test_subscriptions_are_not_sent_to_topics_without_retained_messages(tmp_path: Path) -> None:
+    """Those with wildcards would go to every bucket, which is most of what is sent where clients come and go."""
+    example = Example(GeneratorOptions("churn", 1, ("colon",)), tmp_path)
+    sent: list[tuple[str, int]] = []
+
+    class Watching(LocalEngine):
+        def fold(self, rows: Any, kinds: Any, buckets: int, function: Any, label: str) -> Any:
+            def watched(bucket: int, given: dict[str, list[bytes]]) -> Any:
+                sent.extend((function.func.__name__, len(joined([data]))) for data in given.get("asks", ()))
+                for data in given.get("topic", ()):
+                    assert "SUBSCRIBE" not in joined([data]).column("message").cast("string").to_pylist()
+                return function(bucket, given)
+
+            return super().fold(rows, kinds, buckets, watched, label)
+
+    same(example.cut(Cuts((0.3, 0.6), 8), Watching()), example.whole)
+    assert sent == []
