@@ -18,7 +18,7 @@ import pytest
 from tests.conftest import REPO
 
 PACKAGES = ("pcap_tools", "reference_broker", "generators", "spark_analysis", "topicshark")
-SHARED = {"notebooks": "share/topicshark/notebooks", "wireshark": "share/topicshark/wireshark"}
+SHARED = {"notebooks": "share/topicshark/notebooks"}
 SOURCES = (
     *PACKAGES,
     *SHARED,

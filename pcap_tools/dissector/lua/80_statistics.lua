@@ -49,7 +49,8 @@ end
 
 local function take_request(m, frame, source, target)
     local key = source .. ">" .. target .. ">" .. m.layout.message
-    local row = row_of("acks", key, { source, target, m.layout.message, requests = 0, acked = 0, resent = 0, times = {} })
+    local fresh = { source, target, m.layout.message, requests = 0, acked = 0, resent = 0, times = {} }
+    local row = row_of("acks", key, fresh)
     local first = results.resend_of[frame]
     if not first then
         count(row, "requests")
@@ -215,8 +216,7 @@ if names then
     end
 elseif gui_enabled() then
     for name, layout in pairs(LAYOUTS) do
-        -- A slash would begin one more level of the menu.
-        register_menu("Publish-Subscribe/" .. layout[1]:match("^[^:]+"), function()
+        register_menu("Publish-Subscribe: " .. layout[1]:match("^[^:]+"), function()
             open_window(name)
         end, MENU_STAT_UNSORTED)
     end
