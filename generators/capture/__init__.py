@@ -1,1 +1,1 @@
-"""What a capture of simulated traffic holds: which frames, of which datagrams, seen from which point."""
+"""Captures of simulated traffic: capture point, frames, noise."""

@@ -1,8 +1,8 @@
-"""A capture of simulated traffic, taken at one point, and which of its frames belong to which transit.
+"""A capture of simulated traffic at one point, and the frames of each transit.
 
 >>> capture = take(transits, CaptureOptions(host="10.0.0.1"), RandomSource(7), {"colon": colon})  # doctest: +SKIP
->>> write(capture, "run.pcap")                                                             # doctest: +SKIP
->>> capture.frame_of(0)                                                                    # doctest: +SKIP
+>>> write(capture, "run.pcap")                                                                  # doctest: +SKIP
+>>> capture.frame_of(0)                                                                         # doctest: +SKIP
 1
 """
 
@@ -38,7 +38,7 @@ FRAGMENT_GAP_NS = (1_000, 2_001)
 
 
 class Observation(NamedTuple):
-    """One pass of a datagram. ``arriving``: its last fragment comes at ``time_ns``; else its first leaves then."""
+    """One pass of a datagram. ``arriving``: the time is that of the last fragment; otherwise that of the first."""
 
     time_ns: int
     arriving: bool
@@ -47,7 +47,7 @@ class Observation(NamedTuple):
 
 
 class View:
-    """What can be seen from the point of a capture."""
+    """The transits that are visible from a capture point."""
 
     def __init__(self, transits: Sequence[Transit], options: CaptureOptions) -> None:
         self._copies = options.copies
@@ -58,16 +58,16 @@ class View:
 
     @property
     def group_size(self) -> int:
-        """How many observations in a row are of one pass: all but the first are copies that the capture made."""
+        """Number of consecutive observations of one pass: all but the first are copies made by the capture."""
         return 1 if self.host else self._copies
 
     def sees(self, transit: Transit) -> bool:
-        """Does it pass here at all?"""
+        """Whether the datagram passes here."""
         src, dst = canonical(transit.src[0]), canonical(transit.dst[0])
         return not self.host or src == self.host or (dst == self.host and bool(transit.arrived_ns))
 
     def observations(self, transit: Transit, rng: RandomSource) -> list[Observation]:
-        """In the order of their times; none if it does not pass here."""
+        """In order of time; none if the datagram does not pass here."""
         src, dst = canonical(transit.src[0]), canonical(transit.dst[0])
         if not self.host:
             return self._on_any(transit, src, dst, rng)
@@ -78,7 +78,7 @@ class View:
         return []
 
     def _on_any(self, transit: Transit, src: str, dst: str, rng: RandomSource) -> list[Observation]:
-        """What is lost is lost behind the bridge; what the network doubles passes it again."""
+        """Losses occur behind the bridge; a duplicate of the network passes the bridge again."""
         devices = (self._ports[src], self._ports[dst], *range(_OWN_INTERFACE + 1, _FIRST_PORT))
         seen = []
         for start_ns in (transit.sent_ns, *sorted(transit.arrived_ns)[1:]):
@@ -89,7 +89,7 @@ class View:
         return seen
 
     def place_of_noise(self, src: str, dst: str) -> tuple[int, int]:
-        """Packet type and interface of a frame that is no transit."""
+        """Packet type and interface of a noise frame."""
         interface = _OWN_INTERFACE if self.host else self._ports.get(src, _OWN_INTERFACE)
         if self.host and src == self.host:
             return FROM_US, interface
@@ -111,7 +111,7 @@ def _checked_host(options: CaptureOptions, hosts: set[str]) -> str:
 
 
 def fragment_times(observation: Observation, parts: int, not_before_ns: int, rng: RandomSource) -> list[int]:
-    """When each part passes. An earlier pass of the same datagram is over first, or readers would mix them up."""
+    """The time of each fragment. An earlier pass of the same datagram ends first, so that readers do not mix them."""
     gaps = [rng.between(*FRAGMENT_GAP_NS) for _ in range(parts - 1)]
     start_ns = observation.time_ns - sum(gaps) if observation.arriving else observation.time_ns
     return list(accumulate(gaps, initial=max(start_ns, not_before_ns)))
@@ -156,12 +156,12 @@ class Capture:
     _frames_of: dict[int, list[int]] = field(default_factory=dict, repr=False)
 
     def frame_of(self, transit: int) -> int | None:
-        """The frame by which readers know a datagram: the first that completes it. None: not all of it is there."""
+        """The frame number of a datagram: the first frame that completes it. None: the capture lacks a part."""
         return self._completed.get(transit)
 
     @property
     def noise(self) -> int:
-        """How many frames are none of the traffic's."""
+        """Number of noise frames."""
         return sum(frame.transit is None for frame in self.frames)
 
     def frames_of(self, transit: int) -> list[int]:
@@ -172,7 +172,7 @@ class Capture:
 def take(
     transits: Sequence[Transit], options: CaptureOptions, rng: RandomSource, dialects: Mapping[str, Dialect]
 ) -> Capture:
-    """The capture of these transits, which come in the order of their sending."""
+    """Capture these transits, which are in order of sending."""
     view = View(transits, options)
     packets = _packets(transits, view, PacketMaker(dialects, options.mtu), options)
     frames: list[CapturedFrame] = []
@@ -188,7 +188,7 @@ def take(
 
 
 def write(capture: Capture, target: str | PathLike[str] | BinaryIO, names: Mapping[str, str] | None = None) -> None:
-    """To a path, to stdout ("-"), or to a stream, which stays open. Only pcapng holds the names of addresses."""
+    """Write to a path, to stdout ("-"), or to a stream, which stays open. Only pcapng contains names of addresses."""
     options = capture.options
     number = options.link_type.number
     if options.format == "pcap":
@@ -215,7 +215,7 @@ def _time(frame: CapturedFrame) -> int:
 def _packets(
     transits: Sequence[Transit], view: View, maker: PacketMaker, options: CaptureOptions
 ) -> dict[int, IpPacket]:
-    """Of what passes here, by number: each is built once, however often it is seen."""
+    """The packets that pass here, by number of the transit; each is built once."""
     ids = ip_ids(transits, options.ip_ids == "counted")
     return {one.number: maker.packet(one, ids[one.number]) for one in transits if view.sees(one)}
 
@@ -236,7 +236,7 @@ def _frames(
 def _lose(
     frames: list[CapturedFrame], options: CaptureOptions, rng: RandomSource
 ) -> tuple[list[CapturedFrame], list[int]]:
-    """What is left of the frames, which are in order, and the transits that lost some."""
+    """The remaining frames, in order, and the transits that lost some."""
     kept: list[CapturedFrame] = []
     hit: set[int] = set()
     for frame in frames:
@@ -250,7 +250,7 @@ def _lose(
 
 
 def _sent(frames: list[CapturedFrame], transits: Sequence[Transit], packets: Mapping[int, IpPacket]) -> list[Sent]:
-    """The datagrams of which the capture holds something, with the time of their last frame."""
+    """The datagrams with at least one frame in the capture, with the time of their last frame."""
     last = {frame.transit: frame.time_ns for frame in frames}
     return [Sent(one, packets[one.number], last[one.number]) for one in transits if one.number in last]
 
@@ -273,7 +273,7 @@ def _as_filed(frame: CapturedFrame, options: CaptureOptions) -> CapturedFrame:
 
 
 def _index(capture: Capture, packets: Mapping[int, IpPacket], group_size: int) -> None:
-    """Find the frames that complete datagrams, as readers do: parts of any observation, until all are there."""
+    """Find the frames that complete datagrams, as readers do: fragments of any observation, until all are there."""
     waiting: dict[int, set[int]] = {}
     leaders: dict[tuple[int, int], int] = {}
     for number, frame in enumerate(capture.frames, 1):

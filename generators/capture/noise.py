@@ -1,4 +1,4 @@
-"""Frames of other protocols between the hosts of the traffic: what a reader must leave alone.
+"""Frames of other protocols between the hosts of the traffic, which a reader must ignore.
 
 DNS, NTP, mDNS, ARP or neighbour discovery, and ICMP errors that quote a datagram of the traffic.
 """
@@ -56,7 +56,7 @@ _ALONE = 255  # the TTL of what must not come from another network
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A datagram of the traffic that the capture holds, and when it had passed."""
+    """A datagram of the traffic in the capture, and the time of its last frame."""
 
     transit: Transit
     packet: IpPacket
@@ -65,7 +65,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class NoiseFrame:
-    """A packet without its link header; ``dst`` may be a group or everybody."""
+    """A packet without its link header; ``dst`` may be a multicast group or the broadcast address."""
 
     time_ns: int
     ethertype: int
@@ -76,7 +76,7 @@ class NoiseFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Occasion:
-    """Who makes noise, and when: two hosts of the traffic and a server nobody else knows."""
+    """Hosts and time of a piece of noise: two hosts of the traffic, and a server that is not part of it."""
 
     sent: Sent
     time_ns: int
@@ -90,7 +90,7 @@ class _Occasion:
 
 
 class Noise:
-    """``host`` is where the capture is taken, or "" where it sees everybody. ARP needs a link layer that names it."""
+    """``host`` is the capture point, or "" if it sees all hosts. ARP needs a link layer that supports it."""
 
     def __init__(self, traffic: Sequence[Sent], host: str, with_arp: bool, rng: RandomSource) -> None:
         self._traffic, self._host, self._with_arp, self._rng = traffic, host, with_arp, rng
@@ -101,7 +101,7 @@ class Noise:
         self._ports = {port for _, port in ends}
 
     def frames(self, count: int) -> list[NoiseFrame]:
-        """So many frames, spread over the time of the traffic; all kinds take turns."""
+        """This many frames, spread over the time of the traffic; all kinds in turn."""
         kinds = (self._dns, self._resolution, self._unreachable, self._ntp, self._mdns)
         made: list[NoiseFrame] = []
         activation = self._rng.between(0, len(kinds))

@@ -1,4 +1,4 @@
-"""Where and how a capture of simulated traffic is taken; what cannot be meant is refused here."""
+"""Options of a capture of simulated traffic; impossible combinations raise `UsageError`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_NOISE = 100
 
 
 class Point(StrEnum):
-    """At the broker, at one client, or on Linux's ``any`` interface of the machine whose bridge joins all nodes."""
+    """At the broker, at one client, or on Linux's ``any`` interface of the machine whose bridge connects all nodes."""
 
     BROKER = "broker"
     CLIENT = "client"
@@ -33,7 +33,7 @@ class LinkType(StrEnum):
 
     @property
     def number(self) -> int:
-        """As capture files have it: https://www.tcpdump.org/linktypes.html."""
+        """The number in capture files: https://www.tcpdump.org/linktypes.html."""
         return {"ethernet": 1, "cooked1": 113, "cooked2": 276, "raw": 101, "null": 0}[self.value]
 
 
@@ -112,7 +112,7 @@ class CaptureOptions:
 
     @property
     def link_type(self) -> LinkType:
-        """The link layer that the capture has in the end."""
+        """The link layer of the capture."""
         if self.link is not None:
             return self.link
         return LinkType.COOKED1 if self.point == Point.ANY else LinkType.ETHERNET

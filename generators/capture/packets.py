@@ -1,7 +1,6 @@
-"""IP packets of datagrams and the link headers before them, built by scapy with every field given.
+"""IP packets and link headers of datagrams, built by scapy with every field set.
 
-What scapy is not told it takes from the machine it runs on (addresses, routes, ids), and then the same seed would
-not give the same bytes everywhere.
+Fields that are not set depend on the machine (addresses, routes, ids), and the same seed would give different bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _FAMILIES = {ETHERTYPE_IPV4: 2, ETHERTYPE_IPV6: 30}  # of the null link: AF_INET
 
 @dataclass(frozen=True, slots=True)
 class IpPacket:
-    """``whole`` is the packet as it was meant, ``parts`` how it travels: its fragments, or itself alone."""
+    """``whole`` is the packet before fragmentation; ``parts`` are its fragments, or the packet itself."""
 
     ethertype: int
     whole: bytes
@@ -45,7 +44,7 @@ class IpPacket:
 
 
 class PacketMaker:
-    """Makes the IP packets of transits; a dialect's layers are made when it is met first."""
+    """Builds the IP packets of transits; loads the layers of a dialect when it is first used."""
 
     def __init__(self, dialects: Mapping[str, Dialect], mtu: int) -> None:
         self._dialects, self._mtu = dialects, mtu
@@ -101,7 +100,7 @@ class PacketMaker:
 
 
 def ip_header(src: str, dst: str, protocol: int, ip_id: int, ttl: int = TTL) -> Any:
-    """The IPv4 or IPv6 header; lengths and checksums are worked out when it is built."""
+    """The IPv4 or IPv6 header; scapy computes lengths and checksums."""
     if ethertype_of(src) == ETHERTYPE_IPV4:
         return IP(
             version=4, ihl=None, tos=0, len=None, id=ip_id, flags=0, frag=0,
@@ -130,7 +129,7 @@ def ip_ids(transits: Iterable[Transit], counted: bool = True) -> dict[int, int]:
 
 @lru_cache(maxsize=4096)
 def canonical(address: str) -> str:
-    """The text of an address as readers of captures write it."""
+    """The text of an address as capture readers write it."""
     try:
         if "%" not in address:
             return ip_address(address).compressed
@@ -165,9 +164,9 @@ def _digest(address: str, size: int) -> int:
 
 @lru_cache(maxsize=4096)
 def link_header(options: CaptureOptions, ethertype: int, src: str, dst: str, place: tuple[int, int]) -> bytes:
-    """What comes before the packet from ``src`` to ``dst`` (IP addresses) in such a capture.
+    """The link header of a packet from ``src`` to ``dst`` (IP addresses).
 
-    ``place`` is where the frame was seen, which cooked captures tell: packet type and interface index.
+    ``place`` is the packet type and interface index of cooked captures.
     """
     link, (packet_type, interface) = options.link_type, place
     if link == LinkType.ETHERNET:

@@ -41,7 +41,7 @@ LATE = 1.3  # of the time after which a client sends again: after the first rese
     "ack-missing",
     "A-MISSING",
     Place.BROKER,
-    "the broker never acknowledges a request, however often it is sent",
+    "the broker never acknowledges a request, despite resends",
     follow=keep_suppressing,
     fits=broker_acknowledges,
 )
@@ -58,7 +58,7 @@ def ack_missing(activation: Activation) -> Edit | None:
     "ack-unsolicited",
     "A-UNSOLICITED",
     Place.BROKER,
-    "a client that has asked for nothing gets an ACK",
+    "a client without a pending request gets an ACK",
     fits=broker_acknowledges,
 )
 def ack_unsolicited(activation: Activation) -> Edit | None:
@@ -90,7 +90,7 @@ def _forget_second_ack(activation: Activation) -> None:
     "ack-late",
     "A-LATE",
     Place.BROKER,
-    "the broker acknowledges a request only after the client has sent it again, and then once",
+    "the broker acknowledges a request only after its resend, and only once",
     follow=_forget_second_ack,
     fits=all_of(broker_acknowledges, clients_resend),
 )
@@ -128,7 +128,7 @@ def ack_duplicate(activation: Activation) -> Edit | None:
     "ack-misdirected",
     "A-MISDIRECTED",
     Place.BROKER,
-    "an ACK goes to another client; when the request is sent again it is acknowledged rightly",
+    "an ACK goes to another client; the ACK of the resend is correct",
     fits=broker_acknowledges,
 )
 def ack_misdirected(activation: Activation) -> Edit | None:
@@ -159,7 +159,7 @@ def _orders_acks(dialect: Dialect) -> str | None:
     "ack-reordered",
     "A-ORDER",
     Place.BROKER,
-    "ACK and forwards, or ACK and status, leave in the other order than the dialect's",
+    "ACK and forwards, or ACK and status, are sent in the opposite of the dialect's order",
     fits=all_of(broker_acknowledges, _orders_acks),
 )
 def ack_reordered(activation: Activation) -> Edit | None:
@@ -288,7 +288,7 @@ def _stay_mute(activation: Activation) -> None:
     "resend-missing",
     "R-MISSING",
     Place.BROKER,
-    "the broker does not acknowledge a request, and the client does not send it again",
+    "the broker does not acknowledge a request, and the client does not resend it",
     also=("A-MISSING",),
     follow=_stay_mute,
     fits=_RESENDS,
@@ -341,7 +341,7 @@ def _unanswered(activation: Activation, request: Sent, ack: Outgoing, other: byt
     "resend-altered",
     "R-ALTERED",
     Place.BROKER,
-    "the broker leaves a publish unanswered, and the client sends it again with another payload",
+    "the broker does not acknowledge a publish, and the client resends it with another payload",
     follow=_send_otherwise,
     fits=all_of(_RESENDS, has_payload, _acks_survive_changes),
 )
@@ -374,7 +374,7 @@ def _may_change_retain(dialect: Dialect) -> str | None:
     "resend-altered-retain",
     "R-ALTERED-RETAIN",
     Place.BROKER,
-    "the broker leaves a publish unanswered, and the client sends it again as one to be retained",
+    "the broker does not acknowledge a publish, and the client resends it with the retain flag",
     follow=_send_otherwise,
     fits=all_of(_RESENDS, _may_change_retain, _acks_survive_changes),
 )
@@ -395,7 +395,7 @@ def resend_altered_retain(activation: Activation) -> Edit | None:
     "resend-after-ack",
     "R-AFTER-ACK",
     Place.CLIENT,
-    "a client sends a request again that was acknowledged",
+    "a client resends an acknowledged request",
     fits=_RESENDS,
 )
 def resend_after_ack(activation: Activation) -> Edit | None:
@@ -435,7 +435,7 @@ def _take_time(activation: Activation) -> None:
     "resend-early",
     "R-EARLY",
     Place.CLIENT,
-    "a client sends a request again long before its ACK is late",
+    "a client resends a request long before its ACK is late",
     follow=_take_time,
     fits=_RESENDS,
 )

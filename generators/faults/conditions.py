@@ -58,7 +58,7 @@ def conditions(wanted: Mapping[str, float], sites: Sequence[Site], start_ns: int
 
 def _condition(name: str, place: Place, about: str) -> Callable[[Sets], Sets]:
     def enter(sets: Sets) -> Sets:
-        CATALOGUE[name] = Fault(name, (), place, f"{about}; no rule is broken by it")
+        CATALOGUE[name] = Fault(name, (), place, f"{about}; breaks no rule")
         _SETS[name] = sets
         return sets
 
@@ -70,17 +70,23 @@ def _loss(made: Conditions, rate: float, run: _Run) -> None:
     made.network["loss"] = rate
 
 
-@_condition("network-duplicate", Place.NETWORK, "the network doubles this share of the datagrams")
+@_condition("network-duplicate", Place.NETWORK, "the network duplicates this share of the datagrams")
 def _duplicate(made: Conditions, rate: float, run: _Run) -> None:
     made.network["double"] = rate
 
 
-@_condition("network-reorder", Place.NETWORK, "this share of the datagrams may be overtaken")
+@_condition(
+    "network-reorder",
+    Place.NETWORK,
+    "the network delays this share of the datagrams, so that later ones may overtake them",
+)
 def _reorder(made: Conditions, rate: float, run: _Run) -> None:
     made.network["reorder"] = rate
 
 
-@_condition("network-cut", Place.NETWORK, "a client in the middle cannot be reached for this share of the time")
+@_condition(
+    "network-cut", Place.NETWORK, "one client is unreachable for this share of the time, in the middle of the run"
+)
 def _cut(made: Conditions, rate: float, run: _Run) -> None:
     if run.hosts:
         begin = run.start_ns + int(run.duration_ns * (1 - rate) / 2)
@@ -88,7 +94,7 @@ def _cut(made: Conditions, rate: float, run: _Run) -> None:
         made.network["cuts"] = (Cut(host, begin, begin + max(1, int(run.duration_ns * rate))),)
 
 
-@_condition("broker-restart", Place.NETWORK, "the broker is gone for half a second, once for each tenth of the rate")
+@_condition("broker-restart", Place.NETWORK, "the broker stops for half a second, once per 0.1 of the rate")
 def _restart(made: Conditions, rate: float, run: _Run) -> None:
     times = max(1, round(rate / RATE_OF_ONE))
     made.restarts = tuple(run.duration_ns * number // (times + 1) for number in range(1, times + 1))
@@ -99,16 +105,16 @@ def _drop(made: Conditions, rate: float, run: _Run) -> None:
     made.capture["drop"] = rate
 
 
-@_condition("capture-late", Place.CAPTURE, "the capture begins when this share of the run is over")
+@_condition("capture-late", Place.CAPTURE, "the capture starts after this share of the run")
 def _late(made: Conditions, rate: float, run: _Run) -> None:
     made.capture["skip_ns"] = int(run.duration_ns * rate)
 
 
-@_condition("capture-early-end", Place.CAPTURE, "the capture ends when this share of the run is still to come")
+@_condition("capture-early-end", Place.CAPTURE, "the capture ends before the last share of the run")
 def _early_end(made: Conditions, rate: float, run: _Run) -> None:
     made.capture["stop_ns"] = max(1, int(run.duration_ns * (1 - rate)))
 
 
-@_condition("capture-cut", Place.CAPTURE, f"every frame is cut to {SNAPLEN} bytes, whatever the rate")
+@_condition("capture-cut", Place.CAPTURE, f"every frame is truncated to {SNAPLEN} bytes, at any rate")
 def _snaplen(made: Conditions, rate: float, run: _Run) -> None:
     made.capture["snaplen"] = SNAPLEN

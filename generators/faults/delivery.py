@@ -64,7 +64,7 @@ def leave_out(activation: Activation, out: Outgoing) -> list[Label]:
     "forward-unexpected",
     "D-UNEXPECTED",
     Place.BROKER,
-    "a client gets a message that it has not subscribed to",
+    "a client gets a message without a subscription to it",
     fits=_FINDS_ANYONE,
 )
 def forward_unexpected(activation: Activation) -> Edit | None:
@@ -110,7 +110,7 @@ def forward_duplicate(activation: Activation) -> Edit | None:
     "forward-altered",
     "D-ALTERED",
     Place.BROKER,
-    "a subscriber gets a message with another payload than was published",
+    "a subscriber gets a message with a changed payload",
     fits=all_of(can_subscribe, has_payload),
 )
 def forward_altered(activation: Activation) -> Edit | None:
@@ -133,7 +133,7 @@ def forward_altered(activation: Activation) -> Edit | None:
     "forward-misdirected",
     "D-MISDIRECTED",
     Place.BROKER,
-    "a message goes to another client in place of the subscriber",
+    "a message goes to another client instead of the subscriber",
     fits=_FINDS_ANYONE,
 )
 def forward_misdirected(activation: Activation) -> Edit | None:
@@ -215,7 +215,7 @@ def _release(activation: Activation) -> None:
     "forward-reordered",
     "D-REORDERED",
     Place.BROKER,
-    "two messages of one publisher under one topic arrive in the other order; one that nothing follows is missing",
+    "two messages of one publisher and topic arrive in reverse order; without a second message, the first is missing",
     also=("D-MISSING",),
     follow=_release,
     fits=can_subscribe,
@@ -244,7 +244,7 @@ def forward_reordered(activation: Activation) -> Edit | None:
     "forward-after-unsubscribe",
     "D-AFTER-UNSUBSCRIBE",
     Place.BROKER,
-    "a client that has unsubscribed still gets a message",
+    "a client gets a message after its unsubscription",
     fits=all_of(_FINDS_ANYONE, can_unsubscribe),
 )
 def forward_after_unsubscribe(activation: Activation) -> Edit | None:
@@ -285,7 +285,7 @@ def _crosses_levels(dialect: Dialect) -> str | None:
     "wildcard-one-level",
     "D-MISSING",
     Place.BROKER,
-    "a wildcard stops at the end of a level, so that subscribers miss what lies deeper",
+    "a wildcard stops at the end of a level, so subscribers miss deeper topics",
     follow=keep_suppressing,
     fits=all_of(can_subscribe, _crosses_levels),
 )
@@ -337,7 +337,7 @@ def _pass_on(activation: Activation, publish: Sent, to: tuple[str, int]) -> Labe
     "wildcard-case-blind",
     "D-UNEXPECTED",
     Place.BROKER,
-    "large letters are taken for small ones, so that subscribers get messages of other topics",
+    "matching ignores case, so subscribers get messages of other topics",
     fits=all_of(can_subscribe, names_topics, _is_case_sensitive, has_no_sessions),
 )
 def wildcard_case_blind(activation: Activation) -> Edit | None:
@@ -352,7 +352,7 @@ def _has_plain_dots(dialect: Dialect) -> str | None:
     "wildcard-dot-regex",
     "D-UNEXPECTED",
     Place.BROKER,
-    "a dot in a filter is taken for any character, as in a regular expression",
+    "a dot in a filter matches any character, as in a regular expression",
     fits=all_of(can_subscribe, names_topics, _has_plain_dots, has_no_sessions),
 )
 def wildcard_dot_regex(activation: Activation) -> Edit | None:
@@ -381,7 +381,7 @@ def _has_two_codes(dialect: Dialect) -> str | None:
     "topic-merged",
     "D-UNEXPECTED",
     Place.BROKER,
-    "subscribers of the second topic are filed under the first (humidity under temperature)",
+    "subscriptions to the second topic count as subscriptions to the first (humidity as temperature)",
     also=("D-MISSING",),
     follow=keep_suppressing,
     fits=all_of(can_subscribe, _has_two_codes),

@@ -154,7 +154,7 @@ def _enter() -> None:
     """One fault for each way in which a datagram can be wrong."""
     for error in (WireError.EMPTY, *DAMAGES):
         rule = f"W-{error.upper()}"
-        about = f"a client sends one more datagram, with the error {error}; the broker ignores it"
+        about = f"a client sends an extra datagram with the error {error}; the broker ignores it"
         fault(f"wire-{error}", rule, Place.CLIENT, about, fits=_can_have(error))(_finds(error, rule))
 
 

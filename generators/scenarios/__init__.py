@@ -25,26 +25,36 @@ _report = partial(Scenario, only_once="its hosts are those of the report, and ea
 
 SCENARIOS: dict[str, Scenario] = {
     "building": Scenario(building, "sensors publish, dashboards with wildcard filters and actuators receive"),
-    "lossy": Scenario(lossy, "the same building over a network that loses, doubles and reorders"),
-    "retained": Scenario(retained, "values are retained and replaced; some subscribe before, some after"),
+    "lossy": Scenario(lossy, "the building over a network that loses, duplicates and reorders datagrams"),
+    "retained": Scenario(retained, "retained messages are set and replaced; clients subscribe before and after"),
     "churn": Scenario(
         churn,
-        "subscribers come and go all the time while publishers publish",
+        "clients subscribe and unsubscribe all the time while others publish",
         tile={"sensors": 8, "dashboards": 12, "actuators": 12, "rounds": 30},
     ),
-    "fragmented": Scenario(fragmented, "the building with datagrams that travel in IP fragments"),
-    "hostile": Scenario(hostile, "malformed datagrams, and valid ones meant to break whoever shows them"),
+    "fragmented": Scenario(fragmented, "the building with datagrams in IP fragments"),
+    "hostile": Scenario(hostile, "malformed datagrams, and valid ones that attack programs that display them"),
     "mixed": Scenario(
         mixed,
-        "several dialects at once between other traffic, seen from any",
+        "several dialects at once with background traffic, captured on any",
         by_default=tuple(builtin_names()),
         only_once="each repeat needs new hosts, and readers tell dialects that share a port apart by hosts they know",
     ),
-    "report-colon": _report(report_colon, "report 000: a retained message, a wildcard, an unsubscription", "colon"),
-    "report-topicbyte": _report(report_topicbyte, "report 001: a window opens and closes", "topicbyte"),
-    "report-portdigits": _report(report_portdigits, "report 002: a laptop, a mobile, three sensors", "portdigits"),
-    "report-topicnumber": _report(report_topicnumber, "report 003: a topic that must be created", "topicnumber"),
-    "report-rolebyte": _report(report_rolebyte, "report 004: sensor, dashboard, actuator, frame by frame", "rolebyte"),
+    "report-colon": _report(
+        report_colon, "run of the colon report: a retained message, a wildcard, an unsubscription", "colon"
+    ),
+    "report-topicbyte": _report(
+        report_topicbyte, "run of the topicbyte report: a window opens and closes", "topicbyte"
+    ),
+    "report-portdigits": _report(
+        report_portdigits, "run of the portdigits report: a laptop, a mobile, three sensors", "portdigits"
+    ),
+    "report-topicnumber": _report(
+        report_topicnumber, "run of the topicnumber report: a topic that must be created first", "topicnumber"
+    ),
+    "report-rolebyte": _report(
+        report_rolebyte, "run of the rolebyte report: sensor, dashboard, actuator, frame by frame", "rolebyte"
+    ),
 }
 
 __all__ = ["SCENARIOS", "Scenario", "ScenarioOptions", "Script"]

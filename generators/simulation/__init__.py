@@ -1,1 +1,1 @@
-"""Simulated sites: brokers, clients and the network between them, in virtual time; what a fault is."""
+"""Simulated sites: brokers, clients and the network between them, in virtual time; the mechanism of faults."""

@@ -36,10 +36,11 @@ class Purpose(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class Outgoing:
-    """A datagram about to leave; ``sent`` is set when it has left.
+    """A datagram to be sent; ``sent`` is set when it has been sent.
 
-    ``publish`` is what a forward or retained message passes on, ``resend_of`` the first send of a request that is
-    sent again; ``repeats`` is that first send where it is about to leave as well.
+    publish     the publish of a forward or retained message
+    resend_of   the first send of a request that is sent again
+    repeats     that first send, if it has not been sent yet
     """
 
     datagram: bytes
@@ -56,7 +57,7 @@ class Outgoing:
 
 @dataclass(slots=True, eq=False)
 class Sent:
-    """A datagram that has left: by whom (``node`` None: the broker), in answer to what, and its way."""
+    """A datagram that was sent: its sender (``node`` None: the broker), its cause and its transit."""
 
     site: Site
     node: Node | None
@@ -80,7 +81,7 @@ class Sent:
 
 @dataclass(slots=True, eq=False)
 class Label:
-    """A fault that was done. ``shown_by`` are the datagrams that show it, once they are found in the capture."""
+    """The record of an injected fault. ``shown_by``: the datagrams that show it."""
 
     rule: str
     shown_by: list[Outgoing | Sent]
@@ -91,7 +92,7 @@ class Label:
 
 @dataclass(slots=True)
 class History:
-    """What has reached the broker of a site so far, for faults that look back."""
+    """Messages that have reached the broker of a site, for faults that depend on earlier ones."""
 
     subscribed: dict[tuple[Endpoint, bytes], Sent] = field(default_factory=dict)
     unsubscribed: dict[tuple[Endpoint, bytes], Sent] = field(default_factory=dict)
@@ -130,13 +131,13 @@ class Activation:
         return self.node is None
 
     def came(self, *meanings: str) -> Sent | None:
-        """What came in, if it means one of these."""
+        """The datagram that arrived, if it has one of these meanings."""
         cause = self.cause
         return cause if cause is not None and cause.message.meaning in meanings else None
 
     @property
     def is_first(self) -> bool:
-        """Whether what came to the broker came for the first time: not sent again, not doubled on the way."""
+        """Whether the datagram reached the broker for the first time: not a resend, not a duplicate of the network."""
         return self.cause is not None and self.history.arrivals[self.cause.first.transit.number] == 1
 
     def of(self, *purposes: Purpose) -> list[Outgoing]:
@@ -146,15 +147,15 @@ class Activation:
         self.outgoing.remove(out)
 
     def stray(self, datagram: bytes, to: Endpoint, delay_ns: int = 0) -> Outgoing:
-        """A datagram that nobody owes; add it to ``outgoing`` where it belongs."""
+        """A datagram that the protocol does not require; insert it into ``outgoing``."""
         return Outgoing(datagram, to, Purpose.STRAY, self.codec.decode(datagram), delay_ns=delay_ns)
 
     def topic_of(self, out: Outgoing) -> bytes | None:
-        """The topic of the publish that a forward or retained message passes on."""
+        """The topic of the publish of a forward or retained message."""
         return self.history.topics.get(out.publish.transit.number) if out.publish is not None else None
 
     def others(self, *not_these: Endpoint) -> list[Node]:
-        """Clients of the site that are none of these."""
+        """Clients of the site except these."""
         return [node for node in self.site.nodes if node.endpoint not in not_these and node.source not in not_these]
 
 

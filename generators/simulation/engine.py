@@ -1,6 +1,6 @@
 """A run in virtual time: clients, brokers and the network between them, driven by one seed.
 
-Everything is an event at a time; what a party says leaves after some microseconds and goes through the network.
+Everything is an event at a time. A datagram leaves its host after some microseconds and goes through the network.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ FIRST_EPHEMERAL, EPHEMERAL_PORTS = 32_768, 16_384
 
 
 class Simulation:
-    """Runs sites together. ``restarts`` are times at which every broker is gone for half a second; it then knows
-    again what a broker keeps on disk."""
+    """Runs sites together. ``restarts``: times at which every broker stops for half a second. It then has only
+    the state that a broker keeps on disk.
+    """
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Simulation:
         self.parties = [Parties(self, site, restarts) for site in sites]
 
     def run(self) -> Run:
-        """To the end: until nothing is on its way or due, or long after the last action."""
+        """Run until no datagram is in transit and no event is pending, or for two minutes after the last action."""
         while self._queue:
             now, _, happens = heapq.heappop(self._queue)
             if now > self.last_action_ns + LINGER_NS:
@@ -66,7 +67,7 @@ class Simulation:
         self._order += 1
 
     def leaves(self, host: str, now: int) -> int:
-        """When a host that has something to say now gets it out: it thinks, and says one thing after the other."""
+        """The time at which a datagram of this host leaves: after its processing time, and after the previous one."""
         processing_ns, gap_ns = self._paces[host]
         earliest = now + self.thinking.jitter(processing_ns, 0.5)
         at = max(earliest, self._busy_until.get(host, 0) + self.thinking.jitter(gap_ns, 0.5))

@@ -1,12 +1,12 @@
-"""What a fault is. The faults themselves stand in ``faults/``, one file a family; ``@fault`` enters them here.
+"""The mechanism of faults. The faults are in ``faults/``, one file per family; ``@fault`` registers them here.
 
     @fault("status-missing", "A-STATUS-MISSING", Place.BROKER, "a request is acknowledged, but no status follows")
     def status_missing(activation: Activation) -> Edit | None:
         ...
 
-The function looks at a activation. Where it has nothing to do there it returns None, else a function that does it and
-returns labels: so a rate is a share of the occasions. Faults of the network and of the capture are not done in turns;
-they set options (see ``conditions.py``).
+The function inspects an activation. It returns None if there is no opportunity for the fault, otherwise a function that
+makes the fault and returns labels. So a rate is a share of the opportunities. Faults of the network and of the capture
+set options instead (see ``faults/conditions.py``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEFAULT_RATE = 0.1
 
 
 class Place(StrEnum):
-    """Who does it."""
+    """The party or part that makes the fault."""
 
     BROKER = "broker"
     CLIENT = "client"
@@ -70,7 +70,7 @@ class Fault:
 
     @property
     def is_condition(self) -> bool:
-        """Whether it is set by options of the network or the capture, and not done in turns."""
+        """Whether options of the network or the capture set it, instead of edits in activations."""
         return self.place in (Place.NETWORK, Place.CAPTURE)
 
 
@@ -96,7 +96,7 @@ def fault(
 
 @dataclass(slots=True)
 class FaultInjector:
-    """A fault that may happen in a run, at its rate, and what it remembers (a memory a site)."""
+    """A fault of a run, with its rate and its state for each site."""
 
     fault: Fault
     rate: float = DEFAULT_RATE
@@ -110,7 +110,7 @@ class FaultInjector:
             raise UsageError(f"the rate of {self.fault.name} is a share above 0 up to 1, not {self.rate}")
 
     def inject(self, activation: Activation) -> list[Label]:
-        """Do it, if this activation gives an occasion and rng wants it."""
+        """Make the fault if this activation is an opportunity and the draw succeeds."""
         activation.memory = self._memory(activation)
         fits = self.fault.place is _place_of(activation) and self._fits(activation)
         edit = self.fault.find(activation) if fits else None
@@ -135,7 +135,7 @@ class FaultInjector:
         return labels
 
     def _fits(self, activation: Activation) -> bool:
-        """Of several sites some may have dialects that cannot have the fault."""
+        """Whether the site's dialect can have the fault; sites may have different dialects."""
         name = activation.site.dialect.name
         if name not in self.fitting:
             self.fitting[name] = self.fault.fits(activation.site.dialect) is None

@@ -20,7 +20,7 @@ IN_ORDER_GAP_NS = 1_000
 
 
 class Delay(StrEnum):
-    """How long datagrams take: always as long, evenly spread around the mean, or mostly little and at times much."""
+    """Distribution of the delay: constant, uniform around the mean, or exponential."""
 
     FIXED = "fixed"
     UNIFORM = "uniform"
@@ -29,7 +29,7 @@ class Delay(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A host that cannot be reached for a while."""
+    """A host that is unreachable for a while."""
 
     host: str
     begin_ns: int
@@ -59,7 +59,7 @@ class NetworkOptions:
 
 
 class Network:
-    """Says when a datagram arrives: never, once, or more than once."""
+    """Computes the arrival times of a datagram: none, one, or several."""
 
     def __init__(self, options: NetworkOptions, rng: RandomSource) -> None:
         self._options, self._rng = options, rng
@@ -94,8 +94,9 @@ class Network:
 
 @dataclass(slots=True)
 class Transit:
-    """``number`` counts the datagrams sent, from 0. ``arrived_ns`` is empty if it was lost on the way and has more
-    than one time if the network doubled it. ``dialect`` names the scapy layer that its bytes are built with."""
+    """One datagram on its way. ``number`` counts datagrams from 0. ``arrived_ns`` is empty if the datagram was lost,
+    and has several times if it was duplicated. ``dialect`` names its scapy layer.
+    """
 
     number: int
     dialect: str

@@ -28,7 +28,7 @@ RESTART_NS = SECOND // 2
 
 
 class Environment(Protocol):
-    """What a parties needs around it."""
+    """The surroundings of the parties: time, network, faults, the record of the run."""
 
     run_so_far: Run
     faults: list[FaultInjector]
@@ -37,13 +37,13 @@ class Environment(Protocol):
     last_action_ns: int
 
     def later(self, time_ns: int, happens: Callable[[int], None]) -> None:
-        """Have something happen at a time."""
+        """Call ``happens`` at a time."""
 
     def leaves(self, host: str, now: int) -> int:
-        """When a host that has something to say now gets it out."""
+        """The time at which a datagram of this host leaves."""
 
     def carry(self, transit: Transit, now: int) -> tuple[int, ...]:
-        """Take a datagram on its way; the times at which it arrives here."""
+        """Send a datagram; returns its arrival times."""
 
     def ephemeral_port(self) -> int: ...
 
@@ -51,7 +51,7 @@ class Environment(Protocol):
 
 
 class Parties:
-    """The parties of one site in a world: takes their turns."""
+    """The parties of one site: activates them."""
 
     def __init__(self, world: Environment, site: Site, restarts: Sequence[int]) -> None:
         self.world, self.site = world, site
@@ -123,7 +123,7 @@ class Parties:
         self._take_activation(node, came, outgoing, now)
 
     def _react(self, node: Node, came: Sent, event: Event, now: int) -> list[Outgoing]:
-        """What a node's application publishes because of a message."""
+        """The publish of a node's application after a message."""
         if node.application is None:
             return []
         activation = self._activation(node, came, [], now)
@@ -192,7 +192,7 @@ class Parties:
         return out
 
     def _pass_on(self, out: Outgoing, came: Sent | None) -> None:
-        """Say whose message this is: that of the publish that came, or one from before."""
+        """Find the publish of a forward: the one that arrived, or an earlier one."""
         if came is not None and came.message.meaning == "publish":
             out.purpose, out.publish = Purpose.FORWARD, came
             return
@@ -210,7 +210,7 @@ class Parties:
                 self.run.deliveries.append(Delivery(out.publish, out.to, out))
 
     def _remember(self, came: Sent) -> bytes | None:
-        """Keep what faults look back for; returns the topic of a publish."""
+        """Record history for faults; returns the topic of a publish."""
         message, source, history = came.message, came.transit.src, self.history
         history.arrivals[came.first.transit.number] += 1
         if message.error is not None:
@@ -271,7 +271,7 @@ class Parties:
             self._at_node(node, sent, now)
 
     def _open_exchange(self, sent: Sent) -> None:
-        """Requests that the other side acknowledges are exchanges; a resend belongs to that of the first send."""
+        """A request that requires an ACK opens an exchange; a resend joins the exchange of the first send."""
         if sent.out.resend_of is not None:
             self._exchanges[sent.first.transit.number].sends.append(sent)
         elif self._expects_ack(sent):

@@ -1,4 +1,4 @@
-"""What happened in a run: what was sent, what was due, and which faults were done."""
+"""The record of a run: datagrams sent, exchanges, deliveries, faults, events of clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reference_broker.client.requests import Event
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """A request with all its sends, and the ACKs that a right party gives it; one that a fault ate has no ``sent``."""
+    """A request with all its sends and the ACKs of a correct party. An ACK that a fault removed has no ``sent``."""
 
     sends: list[Sent]
     acks: list[Outgoing] = field(default_factory=list)
@@ -21,7 +21,7 @@ class Exchange:
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """A message that is due to a subscriber, and the datagram that brings it, if it is sent."""
+    """A message that the protocol requires for a subscriber, and its datagram, if it was sent."""
 
     publish: Sent | None
     subscriber: Endpoint
@@ -34,7 +34,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class ClientEvent:
-    """What a client told whoever uses it: a message came, a request was acknowledged or given up."""
+    """An event that a client reports to its user: a message arrived, a request was acknowledged or given up."""
 
     time_ns: int
     node: Node
@@ -43,7 +43,7 @@ class ClientEvent:
 
 @dataclass(slots=True)
 class Run:
-    """What happened."""
+    """The record of one run."""
 
     sites: list[Site]
     sent: list[Sent] = field(default_factory=list)
@@ -54,5 +54,5 @@ class Run:
 
     @property
     def transits(self) -> list[Transit]:
-        """In the order of their sending."""
+        """In order of sending."""
         return sorted((sent.transit for sent in self.sent), key=lambda transit: transit.sent_ns)

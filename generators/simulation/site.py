@@ -1,6 +1,6 @@
-"""Who plays and what they do when: a scenario sets the stage, the simulation (or the live player) runs it.
+"""Sites: brokers, nodes and their actions. A scenario builds them; the simulation or the live player runs them.
 
-A ``Site`` is one broker with its clients, all of one dialect. A scenario has one, or several (``mixed``).
+A ``Site`` is one broker with its clients, all of one dialect. ``mixed`` has several sites, other scenarios one.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ GAP_NS = 8_000
 
 
 class Application(Protocol):
-    """What a node does with what it receives (see ``reference_broker/client/applications.py``)."""
+    """The behaviour of a node when it receives a message (see ``reference_broker/client/applications.py``)."""
 
     def on_message(self, topic: bytes, payload: bytes) -> Reaction: ...
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A client at its place. ``source`` is where its requests leave from: in ``portdigits`` not where it listens.
-    ``stays``: in a large capture it has the same address in every repeat (``tiling.py``)."""
+    """A client with its addresses. ``source`` is the source address of its requests, which differs from ``endpoint`` in
+    ``portdigits``. ``stays``: the node has the same address in every repeat of a large capture (``bulk/tiling.py``).
+    """
 
     name: str
     role: str
@@ -54,7 +55,7 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a node is told to do at a time; ``text`` is a topic or a filter."""
+    """An action of a node at a time; ``text`` is a topic or a filter."""
 
     time_ns: int
     node: Node
@@ -106,7 +107,7 @@ class Site:
 
     @property
     def hosts(self) -> list[str]:
-        """The addresses of the broker and of the clients."""
+        """The addresses of the broker and the clients."""
         return [self.broker[0], *(node.endpoint[0] for node in self.nodes)]
 
     def node(
@@ -119,7 +120,7 @@ class Site:
         port: int | None = None,
         **settings: Any,
     ) -> Node:
-        """A node at the next free host, at its role's port; ``settings`` are those of the client."""
+        """Add a node at the next free host, at the port of its role; ``settings`` are those of the client."""
         number = len(self.nodes)
         known_role = role if role in self.dialect.spec.ports else None
         at = self._address(FIRST_HOST + number if host is None else host)
@@ -139,7 +140,7 @@ class Site:
     def at(
         self, seconds: float, node: Node, verb: Verb, text: bytes = b"", payload: bytes = b"", retain: bool = False
     ) -> None:
-        """Have a node do something at a time after the beginning."""
+        """Add an action, so many seconds after the start."""
         self.actions.append(Action(int(seconds * SECOND), node, verb, text, payload, retain))
 
     def _port(self, role: str | None, number: int) -> int:
@@ -150,7 +151,7 @@ class Site:
         return min((port for ports in self.dialect.spec.ports.values() for port in ports), default=ANY_PORT - 1)
 
     def _address(self, host: int) -> str:
-        """Host numbers run on into the next row, so that 10.0.0.209 is followed by 10.0.1.10."""
+        """Host numbers continue in the next row: 10.0.0.209 is followed by 10.0.1.10."""
         row, last = divmod(host - FIRST_HOST, HOSTS_IN_A_ROW) if host >= FIRST_HOST else (0, host - FIRST_HOST)
         net = ip_address(self.net)
         try:

@@ -1,6 +1,6 @@
-"""Words for a dialect's traffic: topics, filters and payloads that it can carry, whatever its kind of topics.
+"""Topics, filters and payloads that a dialect can carry.
 
-Payloads hold a counter (``#000000042``), so that every publish is told from every other; large captures count on.
+Payloads contain a counter (``#000000042``), so that every publish is unique; large captures continue the count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_TOPIC = "none"  # a code's name for no topic at all
 
 
 class Vocabulary:
-    """Words are tried on a client of the dialect, so what comes from here can be sent."""
+    """Tries each word on a client of the dialect, so that every word can be sent."""
 
     def __init__(self, dialect: Dialect, form: str | None = None, role: str | None = None) -> None:
         self.dialect = dialect
@@ -35,7 +35,7 @@ class Vocabulary:
     # -- topics -----------------------------------------------------------------------------------------------------
 
     def topics(self, wanted: int) -> list[bytes]:
-        """So many topics to publish to, or as many as the dialect has."""
+        """This many topics to publish to, or fewer if the dialect has fewer."""
         kind = self.dialect.spec.topics.kind
         if kind == "source-address":
             return [b""] * wanted
@@ -43,14 +43,14 @@ class Vocabulary:
         return list(islice(filter(self.can_publish, candidates), wanted))
 
     def look_alikes(self, topic: bytes) -> list[bytes]:
-        """Topics that a careless broker takes for this one: other case, and a character in the place of a dot."""
+        """Topics that a careless broker confuses with this one: other case, or another character instead of a dot."""
         if self.dialect.spec.topics.kind not in ("text", "number"):
             return []
         alike = [topic.swapcase(), topic.replace(b".", b"x")]
         return [other for other in alike if other != topic and self.can_publish(other)]
 
     def _codes(self) -> list[bytes]:
-        """The words that the dialect has for its topics, or else numbers."""
+        """The names of the dialect's topic codes, or numbers."""
         names: dict[bytes, None] = {}
         for layout in self.dialect.forms[0].layouts:
             step = layout.step(layout.topic or "") if layout.meaning == "publish" else None
@@ -65,12 +65,12 @@ class Vocabulary:
         return True
 
     def can_retain(self) -> bool:
-        """Whether publishers can ask for it and brokers do it."""
+        """Whether publishers can request retention and the broker supports it."""
         keeps = self.dialect.spec.broker.retained != "none"
         return keeps and any(self.can_publish(topic, retain=True) for topic in self.topics(1))
 
     def datagram_bytes(self, topic: bytes, payload: bytes) -> int:
-        """At least how long the datagram is that publishes this."""
+        """A lower bound of the length of the datagram that publishes this."""
         sends = self._client().publish(topic, payload, 0)  # where it must connect first: not yet the publish
         return max(len(payload), *(len(send.datagram) for send in sends))
 
@@ -80,7 +80,7 @@ class Vocabulary:
     # -- filters ----------------------------------------------------------------------------------------------------
 
     def filters(self, topics: list[bytes]) -> list[bytes]:
-        """Filters that match some of these topics: exact ones, and wildcards of every kind the dialect has."""
+        """Filters that match some of these topics: exact ones, and wildcards of every kind in the dialect."""
         exact = [topic for topic in topics if topic]
         wild = [made for topic in exact for made in self._wild(topic)]
         seen = dict.fromkeys([*wild[:2], *exact[:1], *wild[2:], *exact[1:]])
@@ -118,13 +118,13 @@ class Vocabulary:
     # -- payloads ---------------------------------------------------------------------------------------------------
 
     def payload(self, reading: int, topic: bytes = b"", size: int = 0) -> bytes:
-        """A reading and a counter; with ``size`` filled up to so many bytes."""
+        """A reading and a counter, padded to ``size`` bytes."""
         self.counts += 1
         made = self._payload(reading, self.counts)
         return (reading_prefix(self.dialect, topic) + made).ljust(size, b".") if made else b""
 
     def _first_that_fit(self) -> tuple[Callable[[int], bytes], Callable[[int, int], bytes]]:
-        """The most telling names and payloads that there is room for."""
+        """The longest kind of names and payloads that fits into a publish."""
         for name in (self._long_name, self._short_name, self._bare_name):
             for shape in (_reading_and_counter, _counter, _reading, _digit, _nothing):
                 self._payload = shape
@@ -134,7 +134,7 @@ class Vocabulary:
         raise UsageError(f"nothing that could be made up here fits into a publish of {self.dialect.name}")
 
     def _long_name(self, number: int) -> bytes:
-        """home/room1/temperature and so on; now and then a room has a dot in its name."""
+        """home/room1/temperature and so on; every fourth room has a dot in its name."""
         room, kind = number // len(KINDS) + 1, KINDS[number % len(KINDS)].encode()
         return self._separator.join((b"home", b"room.%d" % room if number % 4 == 1 else b"room%d" % room, kind))
 
