@@ -129,7 +129,10 @@ def test_our_clients_at_their_broker(classes: Path, tmp_path: Path, dialect: str
     path = tmp_path / "interop.pcap"
     with recorded(path, {BROKER, PUBLISHER, SUBSCRIBER}):
         assert their_broker_and_our_clients(classes, dialect, form, [])
-    assert checked(path, dialect) == (0, set())
+    code, rules = checked(path, dialect)
+    if (dialect, form) == NORMAL:  # the first PUBLISH is in the other form: acknowledged unread, and not forwarded
+        rules -= {"D-MISSING"}
+    assert (code, rules) == (0, set())
 
 
 @pytest.mark.long
@@ -183,4 +186,4 @@ def test_a_mistake_of_their_broker_is_named(
         their_broker_and_our_clients(classes, dialect, "observed", mistakes)
     code, rules = checked(path, dialect)
     assert rule in rules
-    assert code == 1
+    assert code == (dialect != "portdigits"), "without any ACK a capture cannot tell that the broker had the message"
