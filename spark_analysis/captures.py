@@ -21,9 +21,9 @@ from pcap_tools.columnar.read.sources import is_remote
 from pcap_tools.errors import TopicsharkError, UsageError
 
 # tcpdump -C puts a number behind the name.
-_NAME = re.compile(r"[^.].*\.(pcapng|pcap|cap)\d*(\.gz)?", re.IGNORECASE | re.DOTALL)
+_NAME = re.compile(r"[^.].*\.(pcapng|pcap|cap)\d*(\.gz|\.zst|\.lz4)?", re.IGNORECASE | re.DOTALL)
 _INDEX = ".topicshark-index"
-_EXPECTED = "expected names like *.pcap, *.pcapng or *.cap, also with .gz"
+_EXPECTED = "expected names like *.pcap, *.pcapng or *.cap, also with .gz, .zst or .lz4"
 
 
 def is_capture_name(name: str) -> bool:

@@ -235,7 +235,7 @@ def _grade(options: GradingOptions, submission: Submission, checked: Check | Non
         row = replace(row, dialects=tuple(one.name for one in dialects.wanted) if dialects.named else ())
         if not submission.captures:
             return _with_problems(
-                row, ["no captures in it; expected names like *.pcap, *.pcapng or *.cap, also with .gz"]
+                row, ["no captures in it; expected names like *.pcap, *.pcapng or *.cap, also with .gz, .zst or .lz4"]
             )
         result = (checked or partial(_check_here, options))(submission.captures, dialects)
     except UsageError:  # of the command line: the same for all

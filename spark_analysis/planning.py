@@ -20,7 +20,7 @@ from pcap_tools.codec.detect import Dialects, Evidence, Routes
 from pcap_tools.columnar.decode.learning import find_dialects
 from pcap_tools.columnar.read.frames import read_facts
 from pcap_tools.columnar.read.reading import Split, read_file
-from pcap_tools.columnar.read.sources import ByteSource, is_gzip, open_bytes, read_at
+from pcap_tools.columnar.read.sources import ByteSource, is_compressed, open_bytes, read_at
 from pcap_tools.columnar.read.splits import plan_splits, whole_split
 from pcap_tools.escaping import escape_text
 
@@ -72,7 +72,7 @@ def plan_capture(
     keep     keep the plan in this process, and the index of the capture beside it, for the next time
     """
     with open_bytes(source) as data:
-        zipped, version = is_gzip(data), data.version
+        zipped, version = is_compressed(data), data.version
         if not in_full and (zipped or data.size <= unit_bytes):
             if not zipped:
                 _check_head(data)

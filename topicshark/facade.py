@@ -23,7 +23,7 @@ _ONE_UNIT = 1 << 62  # bytes: more than any capture has
 def read_pcap(
     path: Path, *, dialect: Path | Sequence[Path] | None = None, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Read the messages of a capture (pcap or pcapng, optionally gzipped, or a URI): one row per datagram.
+    """Read the messages of a capture (pcap or pcapng, optionally compressed, or a URI): one row per datagram.
 
     >>> table = read_pcap("building.pcap", columns=["frame", "message", "topic"])  # doctest: +SKIP
     >>> table.to_pandas().groupby("topic").size()                                  # doctest: +SKIP

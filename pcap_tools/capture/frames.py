@@ -16,13 +16,13 @@ from pcap_tools.capture.pcap import MAGICS, read_pcap
 from pcap_tools.capture.pcapng import SECTION_MAGIC, read_pcapng
 from pcap_tools.capture.streams import GZIP_MAGIC, Source, Window, open_source, open_window
 
-_SUPPORTED = "pcap and pcapng files are read, also with gzip"
+_SUPPORTED = "pcap and pcapng files are read, also with gzip, zstd or lz4"
 
 # Things that are passed off as captures, and what to do with them.
 _FOREIGN = (
     (b"version https://git-lfs", "is a Git LFS pointer, not the capture; fetch it with 'git lfs pull'"),
-    (b"\x28\xb5\x2f\xfd", "is compressed with zstd; decompress it first"),
-    (b"\x04\x22\x4d\x18", "is compressed with lz4; decompress it first"),
+    (b"\x28\xb5\x2f\xfd", "is compressed twice, with zstd inside; decompress it once"),
+    (b"\x04\x22\x4d\x18", "is compressed twice, with lz4 inside; decompress it once"),
     (b"\xfd7zXZ", "is compressed with xz; decompress it first"),
     (b"BZh", "is compressed with bzip2; decompress it first"),
     (b"PK\x03\x04", "is a zip archive; unpack it first"),

@@ -1,4 +1,4 @@
-"""Bytes of a capture source in order: files, stdin, open streams; plain or gzip; with bounded memory.
+"""Bytes of a capture source in order: files, stdin, open streams; plain, gzip, zstd or lz4; with bounded memory.
 
 A source may not be seekable, so everything is read once and forwards. The parsers look at the stream through
 a `Window`, which holds about one chunk, or one record if that is larger.
@@ -6,6 +6,7 @@ a `Window`, which holds about one chunk, or one record if that is larger.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import zlib
@@ -20,6 +21,9 @@ Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
 CHUNK = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b"
+# Those that pyarrow reads, by what a file begins with. Wireshark reads them, too.
+_CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
+MAGIC_BYTES = 4
 # Output of one inflate call. An error loses what its call had decoded, so a copy of the state is kept for
 # every slice and the good part is decoded again from there.
 _SLICE = 1 << 16
@@ -99,14 +103,21 @@ def open_source(source: Source) -> Iterator[tuple[str, BinaryIO]]:
 
 
 def open_window(stream: BinaryIO) -> Window:
-    """A window with at least the magic number in it, unless the source is shorter; gzip is taken off."""
+    """A window with at least the magic number in it, unless the source is shorter; gzip, zstd and lz4 are taken off."""
     window = Window(_plain(stream))
-    window.need(0, 4)
-    if not window.data.startswith(GZIP_MAGIC):
+    window.need(0, MAGIC_BYTES)
+    kind = compression(window.data[:MAGIC_BYTES])
+    if not kind:
         return window
-    inner = Window(_gunzip(_resume(window)))
-    inner.need(0, 4)
+    chunks = _resume(window)
+    inner = Window(_gunzip(chunks) if kind == "gzip" else _decompressed(chunks, kind))
+    inner.need(0, MAGIC_BYTES)
     return inner
+
+
+def compression(head: bytes) -> str:
+    """`gzip`, `zstd`, `lz4`, or nothing, by the first bytes of a file."""
+    return "gzip" if head.startswith(GZIP_MAGIC) else _CODECS.get(head[:MAGIC_BYTES], "")
 
 
 def _plain(stream: BinaryIO) -> Iterator[bytes]:
@@ -157,6 +168,38 @@ def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
             rest = member.unused_data if member.eof else member.unconsumed_tail
     if not member.eof:
         raise BrokenStream("the gzip data ends early")
+
+
+def _decompressed(chunks: Iterator[bytes], kind: str) -> Iterator[bytes]:
+    """All frames of a zstd or lz4 file. Damage takes with it up to 64 KB that were good."""
+    import pyarrow as pa  # only captures of these kinds wait for it
+
+    with pa.CompressedInputStream(pa.PythonFile(_Chunks(chunks), mode="r"), kind) as stream:
+        while True:
+            try:
+                out = stream.read(_SLICE)
+            except OSError as error:
+                raise BrokenStream(f"the {kind} data is damaged ({error})") from error
+            if not out:
+                return
+            yield out
+
+
+class _Chunks(io.RawIOBase):
+    """Chunks as a file."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks, self._rest = chunks, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        self._rest = self._rest or next(self._chunks, b"")
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
 
 
 def _bites(chunks: Iterator[bytes]) -> Iterator[bytes]:

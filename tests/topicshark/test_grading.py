@@ -59,7 +59,7 @@ def test_a_table_and_what_to_look_at(run: Run, submissions: Path) -> None:
         "are not understood: only the exact topic is taken (D-MISSING)",
         "",
         "carla: nothing to judge",
-        "  problem: no captures in it; expected names like *.pcap, *.pcapng or *.cap, also with .gz",
+        "  problem: no captures in it; expected names like *.pcap, *.pcapng or *.cap, also with .gz, .zst or .lz4",
         "",
         "3 submissions: 1 pass, 1 fail, 1 nothing to judge",
     ]

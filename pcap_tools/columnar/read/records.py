@@ -4,7 +4,7 @@
     ...     for frame in records.frames(FrameRanges([(1_000_000, 1_000_010)])):
     ...         print(frame.number, frame.time_ns, len(frame.data))
 
-A capture with gzip has no index and is read from its begin.
+A compressed capture has no index and is read from its begin.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pcap_tools.columnar.read.frames import (
     TIME,
 )
 from pcap_tools.columnar.read.reading import Reading, State
-from pcap_tools.columnar.read.sources import ByteSource, RangeFeed, is_gzip, open_bytes, whole_feed
+from pcap_tools.columnar.read.sources import ByteSource, RangeFeed, is_compressed, open_bytes, whole_feed
 from pcap_tools.columnar.read.splits import STEP, find_index
 
 _PART = 4 << 20  # of the file that is walked through between two looks at what was found
@@ -45,7 +45,7 @@ class Records:
 
     def __init__(self, source: ByteSource, step: int = STEP) -> None:
         self._source = source
-        self._index = None if is_gzip(source) else find_index(source, step)
+        self._index = None if is_compressed(source) else find_index(source, step)
         self._states: list[State] = [] if self._index is None else self._index.states
         self.damage: list[Damage] = [] if self._index is None else list(self._index.damage)
         self._times: dict[int, int] = {}

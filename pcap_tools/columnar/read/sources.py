@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Protocol, cast
 import numpy as np
 
 from pcap_tools.capture.damage import CaptureError
-from pcap_tools.capture.streams import GZIP_MAGIC, open_window
+from pcap_tools.capture.streams import MAGIC_BYTES, compression, open_window
 
 _NO_FILE = {
     stat.S_IFDIR: "it is a directory; name the captures in it",
@@ -173,7 +173,7 @@ class RangeFeed:
 
 
 class StreamFeed:
-    """Any binary stream, also with gzip; gives what a pipe has now and does not wait for more."""
+    """Any binary stream, also a compressed one; gives what a pipe has now and does not wait for more."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._window = open_window(stream)
@@ -195,7 +195,7 @@ class StreamFeed:
 
 
 class _Sequential(io.RawIOBase):
-    """A source as a stream, for gzip."""
+    """A source as a stream, to be decompressed."""
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
@@ -211,13 +211,13 @@ class _Sequential(io.RawIOBase):
 
 
 def whole_feed(source: ByteSource) -> Feed:
-    """All bytes of a source, without its gzip; also those that are written to it meanwhile."""
-    return StreamFeed(cast(BinaryIO, _Sequential(source))) if is_gzip(source) else RangeFeed(source, 0, 1 << 62)
+    """All bytes of a source, without its compression; also those that are written to it meanwhile."""
+    return StreamFeed(cast(BinaryIO, _Sequential(source))) if is_compressed(source) else RangeFeed(source, 0, 1 << 62)
 
 
-def is_gzip(source: ByteSource) -> bool:
+def is_compressed(source: ByteSource) -> bool:
     """It can be read only from its begin."""
-    return read_at(source, 0, len(GZIP_MAGIC)) == GZIP_MAGIC
+    return bool(compression(read_at(source, 0, MAGIC_BYTES)))
 
 
 # Kernels may read and write this far behind what they were asked to.

@@ -37,7 +37,7 @@ from pcap_tools.columnar.read.fragments import FrameNote
 from pcap_tools.columnar.read.frames import IF_LINK, PCAP, Facts
 from pcap_tools.columnar.read.packets import skim
 from pcap_tools.columnar.read.reading import Reading, Split, State
-from pcap_tools.columnar.read.sources import ByteSource, is_gzip, is_remote, open_bytes, whole_feed
+from pcap_tools.columnar.read.sources import ByteSource, is_compressed, is_remote, open_bytes, whole_feed
 from pcap_tools.errors import UsageError
 
 _VERSION = 1
@@ -268,8 +268,8 @@ def plan_splits(
     if split_bytes < 1:
         raise UsageError(f"split_bytes is at least 1, not {split_bytes}")
     with opener(source) as data:
-        if is_gzip(data):
-            why = "a file compressed with gzip can only be read from its begin; decompress it to read it in parallel"
+        if is_compressed(data):
+            why = "a compressed file can only be read from its begin; decompress it to read it in parallel"
             return Plan([whole_split(data)], [], [], None, data.size, why)
         index = find_index(data, min(STEP, split_bytes), keep, cache)
         size = data.size

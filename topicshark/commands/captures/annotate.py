@@ -30,7 +30,7 @@ ENDING = ".pcapng"
 @app.command(epilog="Example: topicshark annotate capture.pcap -o annotated.pcapng && wireshark annotated.pcapng")
 def annotate(
     capture: Annotated[
-        str, typer.Argument(metavar="CAPTURE", help="Capture to annotate: pcap or pcapng, optionally gzipped.")
+        str, typer.Argument(metavar="CAPTURE", help="Capture to annotate: pcap or pcapng, optionally compressed.")
     ],
     output: Annotated[str, typer.Option("--output", "-o", metavar="OUT.pcapng", help="File to write.")],
     dialect: DialectNames = None,

@@ -15,7 +15,7 @@ app = new_app()
 
 @app.command(epilog="Example: topicshark anonymise field.pcap -o public.pcapng --key-file secret.key")
 def anonymise(
-    capture: Annotated[str, typer.Argument(metavar="IN", help="Capture: pcap or pcapng, optionally gzipped.")],
+    capture: Annotated[str, typer.Argument(metavar="IN", help="Capture: pcap or pcapng, optionally compressed.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT.pcapng", help="File to write.")],
     key_file: Annotated[
         Path, typer.Option(metavar="FILE", help="Secret key; a new one is made if there is no such file.")

@@ -31,7 +31,7 @@ Sources = Annotated[
     typer.Argument(
         metavar="SOURCE",
         callback=spool_stdin,
-        help="Captures (pcap or pcapng, optionally gzipped), folders, globs, URIs, Parquet; - for stdin.",
+        help="Captures (pcap or pcapng, optionally compressed), folders, globs, URIs, Parquet; - for stdin.",
     ),
 ]
 DialectNames = Annotated[

@@ -54,7 +54,7 @@ class Look:
 def decode(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="Capture: pcap or pcapng, optionally gzipped; - for stdin."),
+        typer.Argument(metavar="FILE", help="Capture: pcap or pcapng, optionally compressed; - for stdin."),
     ] = None,
     interface: Annotated[
         str | None,
@@ -164,14 +164,14 @@ def _begins(period: Period) -> Callable[[int], tuple[int, int]] | None:
 
 def is_small(file: str) -> bool:
     """Whether it is decoded before the kernels would even be loaded; what cannot be opened is soon told, too."""
-    from pcap_tools.capture.streams import GZIP_MAGIC
+    from pcap_tools.capture.streams import MAGIC_BYTES, compression
 
     try:
         facts = os.stat(file) if file != "-" else None
         if facts is None or not stat.S_ISREG(facts.st_mode) or facts.st_size >= SMALL:
             return False
         with open(file, "rb") as stream:
-            return stream.read(len(GZIP_MAGIC)) != GZIP_MAGIC
+            return not compression(stream.read(MAGIC_BYTES))
     except OSError:
         return True
 

@@ -18,7 +18,9 @@ EVIDENCE_SHOWN = 3
 def ingest(
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE", help="Captures (pcap or pcapng, optionally gzipped), folders, globs, URIs."),
+        typer.Argument(
+            metavar="SOURCE", help="Captures (pcap or pcapng, optionally compressed), folders, globs, URIs."
+        ),
     ],
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Output folder.")],
     dialect: Annotated[

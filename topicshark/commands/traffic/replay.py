@@ -14,7 +14,7 @@ app = new_app()
 
 @app.command(epilog="Example: topicshark replay field.pcap --to 127.0.0.1:50000 -o answers.pcapng")
 def replay(
-    capture: Annotated[str, typer.Argument(metavar="CAPTURE", help="Capture: pcap or pcapng, optionally gzipped.")],
+    capture: Annotated[str, typer.Argument(metavar="CAPTURE", help="Capture: pcap or pcapng, optionally compressed.")],
     to: Annotated[
         str,
         typer.Option(metavar="HOST[:PORT]", help="Broker to send to. Default port: that of the broker in the capture."),
