@@ -1,6 +1,7 @@
 """How much memory `check` takes in a standalone cluster, and how that grows with the capture.
 
     python -m benchmarks.memory                                    # churn, 5 M and 20 M packets: some minutes
+    python -m benchmarks.memory --write                            # and write the table into docs/performance.md
     python -m benchmarks.memory --scenario building --sizes 1e7,1e8
 
 Told is the highest resident memory of each kind of process. A master and two workers of one core each run on this
@@ -20,6 +21,8 @@ from pathlib import Path
 
 from benchmarks.cluster import command_of, offspring, standalone_cluster
 from benchmarks.measuring import make_capture, numbers
+from benchmarks.page import write_part
+from benchmarks.rates.report import table
 
 EVERY_S = 0.2
 KINDS = ("driver, Python", "driver, Java", "executor, Java", "Python worker")
@@ -74,9 +77,10 @@ def main() -> None:
     parser.add_argument("--sizes", type=numbers, default=[5_000_000, 20_000_000], help="packets (5e6,2e7)")
     parser.add_argument("--scenario", default="churn", help="as of topicshark generate (churn)")
     parser.add_argument("--dialect", default="colon")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/performance.md")
     parser.add_argument("--folder", type=Path, help="where captures are kept for the next run")
     options = parser.parse_args()
-    found = {}
+    found, seconds = {}, {}
     with tempfile.TemporaryDirectory(prefix="topicshark-memory-") as temporary:
         folder = options.folder or Path(temporary)
         for size in sorted(options.sizes):
@@ -85,11 +89,19 @@ def main() -> None:
             work.mkdir()
             os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
             with standalone_cluster(work) as (url, workers):
-                found[size], taken = check(capture, options.dialect, url, workers)
-            print(f"{size:,} packets: {taken:.0f} s", file=sys.stderr, flush=True)
-    print(f"{'highest memory, MB':<20}" + "".join(f"{size:>14,}" for size in found))
-    for kind in KINDS:
-        print(f"{kind:<20}" + "".join(f"{most[kind] / 1e6:>14,.0f}" for most in found.values()))
+                found[size], seconds[size] = check(capture, options.dialect, url, workers)
+            print(f"{size:,} packets: {seconds[size]:.0f} s", file=sys.stderr, flush=True)
+    text = report(found, seconds, f"{options.scenario}, {options.dialect}")
+    print(text)
+    if options.write:
+        write_part("memory", text)
+
+
+def report(found: dict[int, dict[str, int]], seconds: dict[int, float], what: str) -> str:
+    """A table for docs/performance.md, in MB."""
+    rows = [[kind, *(f"{most[kind] / 1e6:,.0f}" for most in found.values())] for kind in KINDS]
+    rows.append(["seconds, start of Spark included", *(f"{one:.0f}" for one in seconds.values())])
+    return table([f"highest memory, MB ({what})", *(f"{size:,} packets" for size in found)], rows)
 
 
 if __name__ == "__main__":

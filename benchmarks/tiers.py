@@ -22,6 +22,7 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.measuring import make_capture, number
+from benchmarks.page import write_part
 from benchmarks.rates.report import table
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode import tables
@@ -36,8 +37,6 @@ CAPTURES = (
     ("building", "portdigits"), ("fragmented", "colon"),
 )  # fmt: skip
 SPLIT_BYTES = 32 << 20
-MARKS = ("<!-- tiers: written by benchmarks.tiers -->", "<!-- tiers: end -->")
-PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 Switch = Callable[[], AbstractContextManager[Any]]
 
 
@@ -113,14 +112,6 @@ def report(results: dict[str, dict[str, float]], packets: int, rounds: int) -> s
     return f"{head}\n\n{table(['the whole ingest without', *results], rows)}"
 
 
-def write_page(text: str) -> None:
-    page = PAGE.read_text()
-    begin, end = (page.find(mark) for mark in MARKS)
-    if not 0 <= begin < end:
-        raise UsageError(f"{PAGE}: the lines {MARKS[0]} and {MARKS[1]} are missing")
-    PAGE.write_text(page[: begin + len(MARKS[0])] + "\n" + text + "\n" + page[end:])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--packets", type=number, default=1_000_000, help="in each capture (1e6)")
@@ -141,7 +132,7 @@ def main() -> None:
     text = report(results, options.packets, options.rounds)
     print(text)
     if options.write:
-        write_page(text)
+        write_part("tiers", text)
 
 
 if __name__ == "__main__":
