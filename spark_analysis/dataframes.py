@@ -83,7 +83,7 @@ def analyse(
     HOST:PORT; with ``merge`` all captures are one session. Sessions of a DataFrame are those of its column ``session``.
     """
     wanted = wanted_dialects(dialects)
-    options = Options(wanted, tuple(brokers), summaries=False, tables=frozenset(ROW_TABLES))
+    options = Options(wanted, tuple(brokers), summaries=False, tables=frozenset(ROW_TABLES), raises=True)
     if isinstance(source, DataFrame):
         if source.isStreaming:
             raise TopicsharkError("a stream needs a folder for its state: spark_analysis.stream_analysis.follow")

@@ -99,6 +99,7 @@ class Options:
     tables     names of ``ROW_TABLES`` whose rows are wanted
     limit      findings of a rule that are wanted, -1 for all
     period     datagrams from this time on, and before that one; as if the capture were only so long
+    raises     a small session that cannot be read fails its task, so that its rows are not kept; else it is told
     """
 
     dialects: Dialects
@@ -107,6 +108,7 @@ class Options:
     tables: frozenset[str] = frozenset()
     limit: int = -1
     period: tuple[int, int] | None = None
+    raises: bool = False
 
     @property
     def with_rows(self) -> bool:
@@ -169,6 +171,8 @@ def _judge_small(options: Options, item: tuple[int, str, tuple[str, ...], Unit])
     try:
         read = read_unit(unit, options.dialects, period=options.period)
     except TopicsharkError as error:
+        if options.raises:
+            raise
         yield Packed(number, "failed", str(error).encode(errors="replace"))
         return
     yield from (Packed(number, "damage", sentence.encode(errors="replace")) for sentence in read.damage)

@@ -33,7 +33,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 FAULTS = {"forward-missing": 0.1, "forward-altered": 0.1, "ack-missing": 0.1, "network-loss": 0.05}
 # A capture in three units and three buckets.
 UNIT_BYTES, BUCKET_ROWS = 3_000, 60
-COLLECTED_KINDS = {"failed", "facts", "edges", "runs"}
+COLLECTED_KINDS = {"facts", "edges", "runs"}
+MAY_BE_COLLECTED = {"retains"}  # an empty row: some topic has retained messages
 
 
 def make(path: Path, dialect: str = "colon", seed: int = 1, rounds: int = 8) -> Path:
@@ -123,6 +124,18 @@ def test_tables_of_a_cut_session_are_written_and_read_back(
         assert pq.read_table(tmp_path / "out" / name).schema.names == schema.names, name
 
 
+def test_a_capture_that_could_not_be_read_is_read_again(analysed: Callable[..., Analysis], tmp_path: Path) -> None:
+    """The error is not kept with the rows."""
+    path = tmp_path / "run.pcap"
+    write(generate(GeneratorOptions("building", 1, ("colon",), sensors=1, dashboards=1, rounds=1)).capture, path)
+    analysis = analysed(str(path))
+    path.rename(tmp_path / "away")
+    with pytest.raises(PySparkException, match="cannot be opened"):
+        analysis.verdicts.collect()
+    (tmp_path / "away").rename(path)
+    assert analysis.verdicts.collect() != []
+
+
 def test_what_is_released_is_made_again(analysed: Callable[..., Analysis], tmp_path: Path) -> None:
     """What was kept needs no capture, also when it was made again; a table that was made before can be used still."""
     capture = make(tmp_path / "run.pcap")
@@ -192,8 +205,8 @@ def test_rows_stay_with_spark(
     expected = len(local_tables(captures / f"{capture}.pcap")["deliveries"])
     assert analysis.deliveries.count() == expected
     assert asked == []
-    assert set(kinds) == COLLECTED_KINDS - {"failed"}
-    assert len(kinds) <= 1 + 2 * units
+    assert COLLECTED_KINDS <= set(kinds) <= COLLECTED_KINDS | MAY_BE_COLLECTED
+    assert len(kinds) <= 2 + 2 * units
     analysis.deliveries.collect()
     assert asked == ["collect"], "else nothing was watched"
 
