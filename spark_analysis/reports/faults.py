@@ -86,6 +86,7 @@ CLAUSES = {
     "N-UNKNOWN-SUBSCRIBE": _both("subscription", "subscriptions", "named no existing topic"),
     "X-LOOP": _is_are("reading", "readings", "never answered with an instruction"),
     "X-WRONG-INSTRUCTION": _is_are("instruction", "instructions", "not the reply to the reading"),
+    "X-COMPLETION": _is_are("instruction", "instructions", "never reported as completed"),
 }  # fmt: skip
 
 
