@@ -2686,6 +2686,7 @@ function subscriptions.new(dialect)
     return {
         rules = dialect.topics,
         copies = dialect.broker.copies,
+        has_sessions = dialect.broker.sessions ~= nil,
         filters = {}, -- filter -> { matches, subscribers = { endpoint -> list of frames } }
         known = {}, -- endpoint -> true once it subscribed to anything
         latest = {}, -- endpoint -> its latest subscription, for retained messages
@@ -2744,7 +2745,7 @@ function subscriptions.due(subs, topic)
     if due then
         return due
     end
-    due = { total = 0, frames = {} }
+    due = { total = 0, frames = {}, may_be_away = subs.has_sessions }
     for _, entry in pairs(subs.filters) do
         if entry.matches(topic) then
             for endpoint, frames in pairs(entry.subscribers) do
@@ -3989,7 +3990,8 @@ function story.of(publish, left)
         seen, forward = seen + 1, results.after[forward]
     end
     local told = { due = 0, seen = seen, subscribers = {} }
-    local is_over = not results.sent_again[publish] and left > PATIENCE and has_arrived(publish, seen)
+    -- Who has a session may be away or asleep, and then nothing is missing for certain.
+    local is_over = not due.may_be_away and not results.sent_again[publish] and left > PATIENCE and has_arrived(publish, seen)
     for endpoint, frames in pairs(due.frames) do
         local one = { endpoint = endpoint, frames = frames, forwards = {}, missing = 0 }
         for _, subscription in ipairs(frames) do

@@ -9,6 +9,7 @@ function subscriptions.new(dialect)
     return {
         rules = dialect.topics,
         copies = dialect.broker.copies,
+        has_sessions = dialect.broker.sessions ~= nil,
         filters = {}, -- filter -> { matches, subscribers = { endpoint -> list of frames } }
         known = {}, -- endpoint -> true once it subscribed to anything
         latest = {}, -- endpoint -> its latest subscription, for retained messages
@@ -67,7 +68,7 @@ function subscriptions.due(subs, topic)
     if due then
         return due
     end
-    due = { total = 0, frames = {} }
+    due = { total = 0, frames = {}, may_be_away = subs.has_sessions }
     for _, entry in pairs(subs.filters) do
         if entry.matches(topic) then
             for endpoint, frames in pairs(entry.subscribers) do

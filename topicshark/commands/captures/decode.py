@@ -11,7 +11,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -45,6 +45,7 @@ class Look:
     capture: str | None
     show_all: bool
     period: Period
+    links: dict[int, dict[str, Any]] | None = None  # by frame, where they are asked for
 
 
 @app.command(
@@ -69,6 +70,12 @@ def decode(
         Format, typer.Option("--format", help="Output format: a table, or one JSON object per line.")
     ] = Format.TABLE,
     show_all: Annotated[bool, typer.Option("--all", help="Also show UDP datagrams of no known dialect.")] = False,
+    with_links: Annotated[
+        bool,
+        typer.Option(
+            "--links", help="Analyse the file first; add ACKs, forwards, names of topic numbers, subscribers."
+        ),
+    ] = False,
     since: Since = None,
     until: Until = None,
 ) -> None:
@@ -84,6 +91,7 @@ def decode(
     from pcap_tools.dialect import load_dialect
     from pcap_tools.errors import TopicsharkError, UsageError
     from pcap_tools.escaping import escape_text
+    from topicshark.commands.captures.links import links_of
 
     named = [load_dialect(name) for name in dialect] if dialect else None
     if (interface is None) == (not files):
@@ -93,6 +101,8 @@ def decode(
     ports = dict.fromkeys(port or [], named[0].name if named else "")
     period = Period(since, until)
     period.check()
+    if with_links and (interface is not None or any(is_live(file) for file in files or ())):
+        raise UsageError("--links needs the whole capture: give a file, not a pipe or an interface")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     outcomes: list[ExitCode] = []
     if interface is not None:
@@ -100,6 +110,8 @@ def decode(
     for file in files or ():
         look = Look(output, width, escape_text(file) if len(files or ()) > 1 else None, show_all, period)
         try:
+            if with_links:
+                look = replace(look, links=links_of(file, dialect))
             outcomes.append(_decode_file(file, named, ports, look))
         except TopicsharkError as error:
             _say(str(error))
@@ -115,7 +127,9 @@ def _decode_file(file: str, named: Any, ports: dict[int, str], look: Look) -> Ex
 
     notes = Notes()
     period = _begins(look.period)
-    decoded = _row_by_row if is_small(file) else _as_it_comes if is_live(file) else _by_columns
+    decoded = (
+        _row_by_row if is_small(file) or look.links is not None else _as_it_comes if is_live(file) else _by_columns
+    )
     for _ in with_progress(_print(decoded(look, file, named, notes, ports, _tell_evidence(file), period)), "datagrams"):
         pass
     return _outcome(file, named, notes, look)
@@ -250,15 +264,34 @@ def _say(text: str) -> None:
 
 def _json_of(look: Look) -> Callable[[Any], str]:
     prefix = {} if look.capture is None else {"capture": look.capture}
+    links = look.links
+    if links is not None:
+        return lambda row: (
+            json.dumps(prefix | row.as_dict() | {"links": links.get(row.datagram.frame, {})}, ensure_ascii=False) + "\n"
+        )
     return lambda row: json.dumps(prefix | row.as_dict(), ensure_ascii=False) + "\n"
 
 
 def _line_of(look: Look) -> Callable[[Any], str]:
     from pcap_tools.escaping import shorten
 
+    if look.links is not None:
+        return lambda row: _linked(row, look) + "\n"
     if look.width:
         return lambda row: shorten(line_of(row), look.width) + "\n"
     return lambda row: line_of(row) + "\n"
+
+
+def _linked(row: Any, look: Look) -> str:
+    """The line, and what the frame has to do with others."""
+    from pcap_tools.escaping import shorten
+    from topicshark.commands.captures.links import words_of
+
+    topic = row.message.topic if row.message is not None else None
+    text = topic.decode(errors="replace") if topic is not None else None
+    words = words_of((look.links or {}).get(row.datagram.frame, {}), text)
+    line = f"{line_of(row)} {words}".rstrip()
+    return shorten(line, look.width) if look.width else line
 
 
 def line_of(row: Any) -> str:
