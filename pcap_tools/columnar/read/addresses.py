@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
 
 from pcap_tools.capture.ip import address_text
-from pcap_tools.kernels.jit import i64, inlined, kernel, u64
+from pcap_tools.kernels.jit import i64, inlined, kernel, type_of, u64
 from pcap_tools.kernels.words import item
 
 HIGH, LOW, FAMILY = range(3)
@@ -89,6 +89,17 @@ def _dotted(known: Any, out: Any) -> Any:
     return at
 
 
+class Known(NamedTuple):
+    """The addresses of a table as kernels take them."""
+
+    known: Any
+    slots: Any
+    count: Any
+
+
+KNOWN = type_of(Known(np.zeros((1, 3), np.uint64), np.zeros(1, np.uint64), np.zeros(1, np.int64)))
+
+
 class AddressTable:
     """All addresses of one reading; `texts` is shared with every batch."""
 
@@ -100,6 +111,11 @@ class AddressTable:
     def _allocate(self, capacity: int) -> None:
         self.known = np.zeros((capacity, 3), np.uint64)
         self.slots = np.zeros(capacity * 4, np.uint64)
+
+    @property
+    def for_kernels(self) -> Known:
+        """To be asked for again after `reserve`."""
+        return Known(self.known, self.slots, self.count)
 
     def reserve(self, more: int) -> None:
         """Room for `more` addresses that were never seen."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pcap_tools.capture.copies import MAX_GROUPS, WINDOW_NS
 from pcap_tools.columnar.read.addresses import ADDRESSES, FAMILY, HIGH, LOW
-from pcap_tools.columnar.read.datagrams import DatagramBatch
+from pcap_tools.columnar.read.datagrams import ROWS, DatagramBatch, Rows
 from pcap_tools.columnar.read.frames import BYTES, TABLE
 from pcap_tools.columnar.read.packets import NARROW, WIDE, X_IDENT, X_PACKET_TYPE, X_PLACE
 from pcap_tools.kernels.jit import i64, inlined, kernel, u64
@@ -134,35 +134,31 @@ def _belongs(groups: Any, slot: int, time: int, place: int, packet_type: int, id
     return groups[slot, _SPREAD] == 1 and ident > 0
 
 
-@kernel(
-    BYTES, types.int64, types.int64, WIDE, WIDE, WIDE, NARROW, NARROW, NARROW, NARROW, NARROW, WIDE, TABLE,
-    ADDRESSES, TABLE, NARROW, WIDE,
-)  # fmt: skip
+@kernel(BYTES, types.int64, types.int64, ROWS, TABLE, ADDRESSES, TABLE, NARROW, WIDE)
 def _find_copies(
-    buffer: Any, row: int, stop: int, number: Any, time: Any, start: Any, size: Any, src: Any, dst: Any,
-    sport: Any, dport: Any, copy_of: Any, extra: Any, known: Any, groups: Any, buckets: Any, state: Any,
-) -> None:  # fmt: skip
+    buffer: Any, row: int, stop: int, rows: Rows, extra: Any, known: Any, groups: Any, buckets: Any, state: Any
+) -> None:
     for at in range(row, stop):
-        now, ident = time[at], extra[at, X_IDENT]
+        now, ident = rows.time_ns[at], extra[at, X_IDENT]
         place, packet_type = extra[at, X_PLACE], extra[at, X_PACKET_TYPE]
-        ports = i64(sport[at]) << 16 | i64(dport[at])
-        hashed = _hash(buffer, start[at], size[at], src[at], dst[at], ports, ident, known, state)
+        ports = i64(rows.sport[at]) << 16 | i64(rows.dport[at])
+        hashed = _hash(buffer, rows.start[at], rows.size[at], rows.src[at], rows.dst[at], ports, ident, known, state)
         first, second = i64(hashed[0]), i64(hashed[1])
         _forget(groups, buckets, state, now)
         slot = _seek(groups, buckets, first, second)
         if slot >= 0:
             if _belongs(groups, slot, now, place, packet_type, ident):
-                copy_of[at] = groups[slot, _FRAME]
+                rows.copy_of[at] = groups[slot, _FRAME]
                 continue
             _unlink(groups, buckets, slot)
             groups[slot, _ALIVE] = 0
             state[_LIVE] -= 1
-        copy_of[at] = 0
+        rows.copy_of[at] = 0
         if state[_TAIL] == _RING:
             _pack(groups, buckets, state)
         slot = state[_TAIL]
         groups[slot, _HASH1], groups[slot, _HASH2] = first, second
-        groups[slot, _TIME], groups[slot, _FRAME] = now, number[at]
+        groups[slot, _TIME], groups[slot, _FRAME] = now, rows.frame[at]
         groups[slot, _PLACE], groups[slot, _PACKET_TYPE] = place, packet_type
         groups[slot, _SPREAD], groups[slot, _ALIVE] = 0, 1
         _link(groups, buckets, slot)
@@ -201,8 +197,7 @@ class CopyTable:
     ) -> None:
         """Set `copy_of` of the rows from `row` to `stop`."""
         _find_copies(
-            batch.buffer, row, stop, batch.frame, batch.time_ns, batch.start, batch.size, batch.src, batch.dst,
-            batch.sport, batch.dport, batch.copy_of, extra, known, self._groups, self._buckets, self._state,
+            batch.buffer, row, stop, batch.rows, extra, known, self._groups, self._buckets, self._state
         )  # fmt: skip
 
     def remember(

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pcap_tools.kernels.jit import type_of
+
 NO_IDENT = -1
+
+
+class Rows(NamedTuple):
+    """The columns of a batch as kernels take them."""
+
+    frame: NDArray[np.int64]
+    time_ns: NDArray[np.int64]
+    start: NDArray[np.int64]
+    size: NDArray[np.int32]
+    length: NDArray[np.int32]
+    src: NDArray[np.int32]
+    dst: NDArray[np.int32]
+    sport: NDArray[np.int32]
+    dport: NDArray[np.int32]
+    copy_of: NDArray[np.int64]
+    ip_id: NDArray[np.int32]
+
+
+_KINDS = (np.int64,) * 3 + (np.int32,) * 6 + (np.int64, np.int32)
+ROWS = type_of(Rows._make(np.zeros(1, kind) for kind in _KINDS))
 
 
 @dataclass(slots=True)
@@ -41,6 +63,13 @@ class DatagramBatch:
     copy_of: NDArray[np.int64]
     ip_id: NDArray[np.int32]
     addresses: list[str]
+
+    @property
+    def rows(self) -> Rows:
+        return Rows(
+            self.frame, self.time_ns, self.start, self.size, self.length, self.src, self.dst, self.sport, self.dport,
+            self.copy_of, self.ip_id,
+        )  # fmt: skip
 
 
 def empty_batch(rows: int, addresses: list[str], copy_of: NDArray[np.int64]) -> DatagramBatch:

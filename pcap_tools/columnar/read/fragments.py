@@ -23,7 +23,7 @@ from pcap_tools.capture.ip import UDP
 from pcap_tools.capture.link import LinkTypes
 from pcap_tools.capture.reassembly import FRAGMENT_COST, Reassembler
 from pcap_tools.columnar.read.addresses import AddressTable
-from pcap_tools.columnar.read.datagrams import NO_IDENT, DatagramBatch
+from pcap_tools.columnar.read.datagrams import NO_IDENT, ROWS, DatagramBatch, Rows
 from pcap_tools.columnar.read.frames import (
     BYTES,
     CAPTURED,
@@ -136,14 +136,21 @@ def _join(buffer: Any, tail: int, last: int, low: int, before: Any, start: Any, 
         row = before[row - low]
 
 
-@kernel(
-    BYTES, types.int64, types.int64, types.int64, types.int64, TABLE, types.int64, NARROW, WIDE,
-    WIDE, WIDE, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, TABLE, KINDS,
-)  # fmt: skip
+@kernel(BYTES, types.int64, types.int64, types.int64, types.int64, TABLE, types.int64, NARROW, WIDE, ROWS, TABLE, KINDS)
 def join_fragments(
-    buffer: Any, tail: int, low: int, stop: int, timeout: int, groups: Any, used: int, table: Any, before: Any,
-    time: Any, start: Any, size: Any, length: Any, src: Any, dst: Any, sport: Any, dport: Any, extra: Any, kinds: Any,
-) -> Any:  # fmt: skip
+    buffer: Any,
+    tail: int,
+    low: int,
+    stop: int,
+    timeout: int,
+    groups: Any,
+    used: int,
+    table: Any,
+    before: Any,
+    rows: Rows,
+    extra: Any,
+    kinds: Any,
+) -> Any:
     """Rows `low` to `stop`: complete groups become one PLAIN row each, others are SLOW. Where the tail ends then.
 
     The first `used` groups of the table are those that Python has open; all with their keys are left to it.
@@ -159,11 +166,11 @@ def join_fragments(
             continue
         part = extra[row, X_PART]
         protocol, offset, more = part >> 32, (part & 0xFFFFFFFF) >> 4 << 3, part & 1
-        group, at = _find(groups, table, src[row], dst[row], extra[row, X_IDENT], protocol)
+        group, at = _find(groups, table, rows.src[row], rows.dst[row], extra[row, X_IDENT], protocol)
         if group < 0:
             group = used
             used += 1
-            _new(groups, group, table, at, src[row], dst[row], extra[row, X_IDENT], protocol)
+            _new(groups, group, table, at, rows.src[row], rows.dst[row], extra[row, X_IDENT], protocol)
         if groups[_LEFT, group]:
             kinds[row] = SLOW
             continue
@@ -173,19 +180,19 @@ def join_fragments(
         else:
             before[row - low] = groups[_LAST, group]
         groups[_LAST, group] = row
-        fits = size[row] > 0 and offset == groups[_REACH, group]
-        groups[_REACH, group] += size[row]
-        if not fits or not (more or _in_time(time, groups[_FIRST, group], row, timeout)):
+        fits = rows.size[row] > 0 and offset == groups[_REACH, group]
+        groups[_REACH, group] += rows.size[row]
+        if not fits or not (more or _in_time(rows.time_ns, groups[_FIRST, group], row, timeout)):
             _give_up(groups, group, before, low, kinds)
         elif not more:
             reach = groups[_REACH, group]
-            _join(buffer, tail, row, low, before, start, size, kinds)
+            _join(buffer, tail, row, low, before, rows.start, rows.size, kinds)
             groups[_FIRST, group] = _FREE
             if protocol == UDP:
                 ports = read_udp(buffer, tail, reach, reach, 4)
                 if ports[2] >= 0:
-                    sport[row], dport[row], size[row], length[row] = ports
-                    start[row] = tail + 8
+                    rows.sport[row], rows.dport[row], rows.size[row], rows.length[row] = ports
+                    rows.start[row] = tail + 8
                     kinds[row] = PLAIN
                     tail += reach
     for group in range(used):
@@ -353,8 +360,7 @@ class SlowPath:
         buffer.tail = int(
             join_fragments(
                 buffer.data, buffer.tail, low, stop, self.fragment_groups.timeout_ns, table, len(keys), hashed, before,
-                batch.time_ns, batch.start, batch.size, batch.length, batch.src, batch.dst, batch.sport, batch.dport,
-                extra, kinds,
+                batch.rows, extra, kinds,
             )
         )  # fmt: skip
 

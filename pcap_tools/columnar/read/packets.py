@@ -14,8 +14,8 @@ from numba import types
 from pcap_tools.capture.frame import MAX_CAPTURED
 from pcap_tools.capture.ip import UDP
 from pcap_tools.capture.link import IPV4, IPV6
-from pcap_tools.columnar.read.addresses import ADDRESSES, COUNT, SLOTS, address_id
-from pcap_tools.columnar.read.datagrams import NO_IDENT
+from pcap_tools.columnar.read.addresses import KNOWN, Known, address_id
+from pcap_tools.columnar.read.datagrams import NO_IDENT, ROWS, Rows
 from pcap_tools.columnar.read.frames import (
     BYTES,
     CAPTURED,
@@ -171,7 +171,8 @@ def read_udp(buffer: Any, at: int, available: int, extent: int, family: int) -> 
 
 
 @inlined
-def two_addresses(buffer: Any, at: int, family: int, known: Any, slots: Any, count: Any) -> tuple[int, int]:
+def two_addresses(buffer: Any, at: int, family: int, addresses: Known) -> tuple[int, int]:
+    known, slots, count = addresses.known, addresses.slots, addresses.count
     if family == 4:
         word = swapped(load64(buffer, at + 12))
         none = u64(0)
@@ -259,15 +260,19 @@ def one_packet(
     return kind, begin, end, ident, part, family, offset, source, target, size, length
 
 
-@kernel(
-    BYTES, TABLE, types.int64, TABLE, ADDRESSES, SLOTS, COUNT, types.int64, types.boolean,
-    WIDE, WIDE, WIDE, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, TABLE, KINDS,
-)  # fmt: skip
+@kernel(BYTES, TABLE, types.int64, TABLE, KNOWN, types.int64, types.boolean, ROWS, TABLE, KINDS)
 def read_packets(
-    buffer: Any, frames: Any, found: int, interfaces: Any, known: Any, slots: Any, count: Any, row: int, places: bool,
-    number: Any, time: Any, start: Any, size: Any, length: Any, src: Any, dst: Any, sport: Any, dport: Any,
-    ip_id: Any, extra: Any, kinds: Any,
-) -> tuple[int, int]:  # fmt: skip
+    buffer: Any,
+    frames: Any,
+    found: int,
+    interfaces: Any,
+    addresses: Known,
+    row: int,
+    places: bool,
+    rows: Rows,
+    extra: Any,
+    kinds: Any,
+) -> tuple[int, int]:
     """Rows from `row` on for the first `found` frames: the next free row, and how many are not PLAIN.
 
     Where a PLAIN row was seen is only told if `places` are wanted. The identification in
@@ -283,27 +288,27 @@ def read_packets(
         if kind == GONE:
             continue
         if kind == PLAIN:
-            put(sport, row, source)
-            put(dport, row, target)
-            put(size, row, there)
-            put(length, row, told)
-            put(start, row, at + begin + _HEADER)
+            put(rows.sport, row, source)
+            put(rows.dport, row, target)
+            put(rows.size, row, there)
+            put(rows.length, row, told)
+            put(rows.start, row, at + begin + _HEADER)
         else:
             special += 1
             extra[row, X_INDEX] = index
             extra[row, X_PART] = part
-            put(start, row, at + begin)
-            put(size, row, end - begin if kind == FRAGMENT else captured)
+            put(rows.start, row, at + begin)
+            put(rows.size, row, end - begin if kind == FRAGMENT else captured)
         if kind != SLOW:
-            first, second = two_addresses(buffer, at + offset, family, known, slots, count)
-            put(src, row, first)
-            put(dst, row, second)
+            first, second = two_addresses(buffer, at + offset, family, addresses)
+            put(rows.src, row, first)
+            put(rows.dst, row, second)
         if places or kind == FRAGMENT:
             extra[row, X_IDENT] = ident
             _place(buffer, at, link, frames, index, extra, row)
-        put(number, row, frames[index, NUMBER])
-        put(ip_id, row, ident)
-        put(time, row, frames[index, TIME])
+        put(rows.frame, row, frames[index, NUMBER])
+        put(rows.ip_id, row, ident)
+        put(rows.time_ns, row, frames[index, TIME])
         put(kinds, row, kind)
         row += 1
     return row, special
@@ -324,20 +329,28 @@ def _two_words(buffer: Any, at: int, big: bool) -> tuple[int, int]:
 
 @kernel(
     BYTES, types.int64, types.int64, types.int64, types.int64, types.boolean, types.int64, types.int64,
-    ADDRESSES, SLOTS, COUNT, types.int64, types.int64,
-    WIDE, WIDE, WIDE, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, NARROW, KINDS,
+    KNOWN, types.int64, types.int64, ROWS, KINDS,
 )  # fmt: skip
 def read_usual(
-    buffer: Any, at: int, have: int, limit: int, before: int, big: bool, scale: int, link: int,
-    known: Any, slots: Any, count: Any, row: int, rows: int,
-    number: Any, time: Any, start: Any, size: Any, length: Any, src: Any, dst: Any, sport: Any, dport: Any,
-    ip_id: Any, kinds: Any,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Rows from `row` to `rows`, of records that begin before `limit`, while they are of the usual kind.
+    buffer: Any,
+    at: int,
+    have: int,
+    limit: int,
+    before: int,
+    big: bool,
+    scale: int,
+    link: int,
+    addresses: Known,
+    row: int,
+    stop: int,
+    rows: Rows,
+    kinds: Any,
+) -> tuple[int, int, int]:
+    """Rows from `row` to `stop`, of records that begin before `limit`, while they are of the usual kind.
 
     The next free row, where it stopped, and the number of the last frame.
     """
-    while row < rows and at < limit and at + _RECORD <= have:
+    while row < stop and at < limit and at + _RECORD <= have:
         captured, original = _two_words(buffer, at + 8, big)
         place = at + _RECORD
         if captured == 0 or captured > MAX_CAPTURED or place + captured > have:
@@ -347,17 +360,17 @@ def read_usual(
         )
         if kind == PLAIN:
             seconds, fraction = _two_words(buffer, at, big)
-            first, second = two_addresses(buffer, place + offset, family, known, slots, count)
-            put(number, row, before + 1)
-            put(time, row, seconds * 1_000_000_000 + fraction * scale)
-            put(start, row, place + begin + _UDP_HEADER)
-            put(size, row, there)
-            put(length, row, told)
-            put(src, row, first)
-            put(dst, row, second)
-            put(sport, row, source)
-            put(dport, row, target)
-            put(ip_id, row, ident)
+            first, second = two_addresses(buffer, place + offset, family, addresses)
+            put(rows.frame, row, before + 1)
+            put(rows.time_ns, row, seconds * 1_000_000_000 + fraction * scale)
+            put(rows.start, row, place + begin + _UDP_HEADER)
+            put(rows.size, row, there)
+            put(rows.length, row, told)
+            put(rows.src, row, first)
+            put(rows.dst, row, second)
+            put(rows.sport, row, source)
+            put(rows.dport, row, target)
+            put(rows.ip_id, row, ident)
             put(kinds, row, PLAIN)
             row += 1
         elif kind != GONE:

@@ -231,9 +231,7 @@ class Reading:
         addresses.reserve(2 * (rows - before))
         batch.count, self._at, self._number = read_usual(
             batch.buffer, self._at, self._have, limit - self._offset, self._number, *usual,
-            addresses.known, addresses.slots, addresses.count, before, rows,
-            batch.frame, batch.time_ns, batch.start, batch.size, batch.length, batch.src,
-            batch.dst, batch.sport, batch.dport, batch.ip_id, self._kinds,
+            addresses.for_kernels, before, rows, batch.rows, self._kinds,
         )  # fmt: skip
         return batch.count - before
 
@@ -243,9 +241,8 @@ class Reading:
         low = batch.count
         batch.buffer = self._buffer.data
         stop, special = read_packets(
-            batch.buffer, self._frames, found, interfaces, addresses.known, addresses.slots, addresses.count, low,
-            self._copies is not None, batch.frame, batch.time_ns, batch.start, batch.size, batch.length, batch.src,
-            batch.dst, batch.sport, batch.dport, batch.ip_id, self._extra, self._kinds,
+            batch.buffer, self._frames, found, interfaces, addresses.for_kernels, low, self._copies is not None,
+            batch.rows, self._extra, self._kinds,
         )  # fmt: skip
         if special:
             stop = self._slow.resolve(
