@@ -121,11 +121,19 @@ class TalkView:
         strays = strays[events.policy.is_keyed[events[Col.MESSAGE][strays]] & (events[Col.KEY][strays] != NOTHING)]
         if not len(strays):
             return False
-        strays = strays[[self.may_precede(int(row)) is None for row in strays]]
+        strays = strays[[self.may_precede(int(row)) is None and not self._may_be_wrong(int(row)) for row in strays]]
         named = np.flatnonzero(np.isin(events[Col.CLIENT], events[Col.CLIENT][strays]))
         named = named[~np.isin(named, strays)]
         unseen, known = (mix(events[Col.CLIENT][rows], events[Col.KEY][rows]) for rows in (strays, named))
         return bool((~np.isin(unseen, known)).any())
+
+    def _may_be_wrong(self, row: int) -> bool:
+        """Whether a client's ACK may be a wrong one: something of the broker's waits for the right one."""
+        told, time = self.broker_exchanges, self.events[Col.TIME]
+        before = self.talk(row)
+        before = before[: np.searchsorted(before, row)]
+        waits = (told.group[before] == before) & (told.ack[before] < 0) & told.owed[before]
+        return bool((time[row] - time[before[waits]] < self.resend_ns).any())
 
     def may_precede(self, row: int) -> str | None:
         """A reason if what an ACK answers may have been sent before the capture began."""
