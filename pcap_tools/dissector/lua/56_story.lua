@@ -51,7 +51,8 @@ function story.of(publish, left)
     end
     local told = { due = 0, seen = seen, subscribers = {} }
     -- Who has a session may be away or asleep, and then nothing is missing for certain.
-    local is_over = not due.may_be_away and not results.sent_again[publish] and left > PATIENCE and has_arrived(publish, seen)
+    local is_last = not results.sent_again[publish] and left > PATIENCE
+    local is_over = is_last and not due.may_be_away and has_arrived(publish, seen)
     for endpoint, frames in pairs(due.frames) do
         local one = { endpoint = endpoint, frames = frames, forwards = {}, missing = 0 }
         for _, subscription in ipairs(frames) do
