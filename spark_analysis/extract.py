@@ -206,9 +206,9 @@ def _frames(
                 singles += [(frame, frame) for part in rows for frame in part.tolist()]
                 ranges = FrameRanges([])
             whole = records.with_fragments(FrameRanges(singles))
-            for frame in records.frames(FrameRanges([*ranges, *whole])):
-                if frame.number in whole or _is_in(frame.time_ns, periods):
-                    yield _Picked(frame.time_ns, number, frame.number, frame, tuple(own.get(frame.number, ())))
+            times = None if periods is None else FrameRanges((since, until - 1) for since, until in periods)
+            for frame in records.frames(FrameRanges([*ranges, *whole]), times, whole):
+                yield _Picked(frame.time_ns, number, frame.number, frame, tuple(own.get(frame.number, ())))
             done.damage += [str(damage) for damage in records.damage]
     except CaptureError as error:
         if capture.files is None:
@@ -221,10 +221,6 @@ def _of_periods(records: Records, periods: list[Period] | None) -> FrameRanges:
         return FrameRanges([(1, 1 << 62)])
     found = [records.numbers_between(since, until) for since, until in periods]
     return FrameRanges((first, last) for first, last in found if first <= last)
-
-
-def _is_in(time_ns: int, periods: list[Period] | None) -> bool:
-    return periods is None or any(since <= time_ns < until for since, until in periods)
 
 
 def _matching(

@@ -50,10 +50,13 @@ class Records:
         self.damage: list[Damage] = [] if self._index is None else list(self._index.damage)
         self._times: dict[int, int] = {}
 
-    def frames(self, ranges: FrameRanges) -> Iterator[Frame]:
-        """Those of these numbers, in order."""
+    def frames(
+        self, ranges: FrameRanges, periods: FrameRanges | None = None, whole: FrameRanges | None = None
+    ) -> Iterator[Frame]:
+        """Those of these numbers, in order. ``periods``: only those of these times (first and last nanosecond), and
+        the ``whole`` numbers at any time."""
         for part, wanted in self._parts(ranges):
-            yield from self._read(part, wanted)
+            yield from self._read(part, wanted, periods, whole)
 
     def numbers_between(self, since: int, until: int) -> tuple[int, int]:
         """The first and the last frame that may be of a time from ``since`` on and before ``until``.
@@ -88,11 +91,14 @@ class Records:
             if wanted:
                 yield part, FrameRanges(wanted)
 
-    def _read(self, part: int, wanted: FrameRanges) -> Iterator[Frame]:
+    def _read(
+        self, part: int, wanted: FrameRanges, periods: FrameRanges | None = None, whole: FrameRanges | None = None
+    ) -> Iterator[Frame]:
         """Up to the last one that is wanted, which lies in front of the next place."""
         picking = self._open(part, wanted)
         if picking is None:
             return
+        picking.periods, picking.whole = periods, whole
         last = wanted.last
         while not picking.over and picking.frames < last:
             before = picking.position
@@ -181,6 +187,8 @@ class _Picking(Reading):
     def __init__(self, *args: object, wanted: FrameRanges) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._wanted = wanted
+        self.periods: FrameRanges | None = None
+        self.whole: FrameRanges | None = None
         self._found: list[Frame] = []
 
     def picked(self) -> list[Frame]:
@@ -193,7 +201,12 @@ class _Picking(Reading):
         found, self._at, self._number, why, need = self._walker.walk(
             data, self._at, self._have, limit - self._offset, self._number, len(self._frames)
         )
-        for row in np.flatnonzero(self._wanted.include(self._frames[:found, NUMBER])).tolist():
+        numbers = self._frames[:found, NUMBER]
+        chosen = self._wanted.include(numbers)
+        if self.periods is not None:
+            in_time = self.periods.include(self._frames[:found, TIME])
+            chosen &= in_time if self.whole is None else in_time | self.whole.include(numbers)
+        for row in np.flatnonzero(chosen).tolist():
             self._found.append(self._frame(row))
         if why == ASK:
             block = data[self._at : min(self._have, self._at + need)].tobytes()
