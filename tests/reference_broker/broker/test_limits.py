@@ -20,7 +20,7 @@ PUBACK, SUBACK = b"\x02", b"\x04"
 NAMES = [field.name for field in fields(Limits)]
 
 
-def colon_broker(**limits: float) -> Broker:
+def colon_broker(**limits: float | None) -> Broker:
     return broker_for(load_dialect("colon"), Limits(**limits))  # type: ignore[arg-type]
 
 

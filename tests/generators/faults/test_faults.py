@@ -17,7 +17,7 @@ from tests.generators.observers import delivery as see_delivery
 from tests.generators.observers import retained as see_retained
 from tests.generators.observers.story import Story, story
 
-DIALECTS = Path(__file__).parent.parent / "dialects"
+DIALECTS = Path(__file__).parents[2] / "dialects"
 KEYWORDS, MAGICBYTE, NESTEDACK, JAVAINTS, NIBBLES = (
     str(DIALECTS / f"{name}.toml") for name in ("keywords", "magicbyte", "nestedack", "javaints", "nibbles")
 )

@@ -10,11 +10,11 @@ from generators.generate import GeneratorOptions, generate
 from generators.simulation.fault import CATALOGUE
 from pcap_tools import load_dialect
 from pcap_tools.errors import UsageError
+from tests.generators.faults.test_faults import CASES, KEYWORDS, NIBBLES, TURNS, stem
 from tests.generators.observers import acks as see_acks
 from tests.generators.observers import content as see_content
 from tests.generators.observers import delivery as see_delivery
 from tests.generators.observers.story import story
-from tests.generators.test_faults import CASES, KEYWORDS, NIBBLES, TURNS, stem
 
 
 def test_every_family_of_rules_has_a_fault() -> None:

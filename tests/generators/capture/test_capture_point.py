@@ -242,7 +242,7 @@ def test_copies_of_frames_that_were_cut_are_still_copies() -> None:
 
 SAMPLE = CaptureOptions(Point.ANY, link=LinkType.COOKED2, copies=3, drop=0.05, noise=0.5, format="pcapng")
 SAMPLE_SHA256 = "7655e4c6bd375b92e9be920510142d6922c1b22d5c69e307734d0406111b879c"
-SCRIPT = "from tests.generators.test_capture_point import sample; print(sample(1))"
+SCRIPT = "from tests.generators.capture.test_capture_point import sample; print(sample(1))"
 
 
 def sample(seed: int) -> str:
@@ -263,7 +263,7 @@ def test_the_same_file_in_another_process() -> None:
             capture_output=True,
             text=True,
             check=True,
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "TZ": zone},
             timeout=120,
         )

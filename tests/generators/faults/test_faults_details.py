@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.generators.faults.test_faults import KEYWORDS, NESTEDACK, clean, faulty, stem
 from tests.generators.observers import acks as see_acks
 from tests.generators.observers import delivery as see_delivery
 from tests.generators.observers.story import Seen, frames, story
-from tests.generators.test_faults import KEYWORDS, NESTEDACK, clean, faulty, stem
 
 
 @pytest.mark.parametrize("dialect", ["colon", "topicbyte"], ids=stem)
