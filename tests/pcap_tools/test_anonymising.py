@@ -163,7 +163,9 @@ def secrets(path: Path, name: str) -> Iterable[bytes]:
     codec, loop = Codec(dialect), dialect.spec.application.loop
     own = {*dialect.spec.application.prefixes, *dialect.spec.application.prefixes.values()}
     own |= {loop.suffix, loop.completion, *(one.reply for one in loop.replies)} if loop else set()
-    own |= {text.decode() for form in dialect.forms for layout in form.layouts for text in literals(layout)}
+    own |= {
+        text.decode(errors="replace") for form in dialect.forms for layout in form.layouts for text in literals(layout)
+    }
     said = " ".join(own).encode()
     for datagram in read_datagrams(path):
         for address in (datagram.src, datagram.dst):
