@@ -72,7 +72,7 @@ fuzz: $(TESTS) ## datagrams by the ten million through all decoders, captures by
 	$(BIN)/python -m fuzzing.simulations.run --seeds 10000 --jobs 2
 	TOPICSHARK_FUZZ=1000000 $(BIN)/pytest -n 2 -k fuzz --timeout 3600
 	TOPICSHARK_EDITCAP_PASSES=200 $(BIN)/pytest -n 2 tests/dissector/test_stability.py --timeout 3600
-	TOPICSHARK_MANY=1000 $(BIN)/pytest tests/spark_analysis/test_spark_faults.py --timeout 3600
+	TOPICSHARK_MANY=1000 $(BIN)/pytest tests/spark_analysis/engine/test_spark_faults.py --timeout 3600
 
 soak: $(TESTS) ## an hour of broker, faulty clients, rotating capture, stream and checker together (needs root)
 	$(BIN)/python -m fuzzing.soak --minutes 60 --output build/soak-$$(date +%Y%m%d-%H%M%S)

@@ -21,10 +21,10 @@ from benchmarks.hot_captures import SHAPES, write_capture
 from benchmarks.measuring import make_capture, measure, numbers
 from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.check import judge
-from spark_analysis.checker.ingested import find_sources
-from spark_analysis.engines import SparkEngine
+from spark_analysis.engine.engines import SparkEngine
+from spark_analysis.engine.spark_session import PYTHON_WORK, open_session
 from spark_analysis.pipeline import Options
-from spark_analysis.spark_session import PYTHON_WORK, open_session
+from spark_analysis.sessions.ingested import find_sources
 
 TSHARK_PACKETS = 300_000
 HOT_PACKETS = 2_000_000

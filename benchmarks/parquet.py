@@ -38,12 +38,11 @@ from pcap_tools.codec.detect import Dialects
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS
 from pcap_tools.columnar.read.reading import read_file
-from spark_analysis.ingest import ingest
+from spark_analysis.engine.spark_session import open_session
+from spark_analysis.engine.task_rows import run_rows
+from spark_analysis.ingest import UnitFile, Written, ingest, write_unit
 from spark_analysis.parquet.messages_file import GROUP_ROWS, MessagesFile
-from spark_analysis.spark_session import open_session
-from spark_analysis.storage import LocalFile, NewFile
-from spark_analysis.task_rows import run_rows
-from spark_analysis.unit_writing import UnitFile, Written, write_unit
+from spark_analysis.storage.folder import LocalFile, NewFile
 
 CORES = 2
 DELTAS = ("frame", "time_ns", "copy_of", "ip_id")
@@ -165,7 +164,7 @@ def one_table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 def decode_with(writer: Callable[[NewFile], Any], dialects: Dialects, target: UnitFile) -> Written:
     """In a task: as `write_unit`, by another writer."""
-    with mock.patch("spark_analysis.unit_writing.MessagesFile", writer):
+    with mock.patch("spark_analysis.ingest.MessagesFile", writer):
         return write_unit(dialects, target)
 
 

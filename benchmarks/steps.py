@@ -18,9 +18,9 @@ from typing import Any
 from benchmarks.measuring import make_capture, number
 from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.check import judge
-from spark_analysis.checker.ingested import find_sources
-from spark_analysis.engines import Fold, LocalEngine, LocalRows, Read
+from spark_analysis.engine.engines import Fold, LocalEngine, LocalRows, Read
 from spark_analysis.pipeline import Options
+from spark_analysis.sessions.ingested import find_sources
 
 
 class TimedEngine(LocalEngine):

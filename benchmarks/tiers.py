@@ -29,8 +29,8 @@ from pcap_tools.columnar.decode import tables
 from pcap_tools.columnar.decode.plans import PlanColumn
 from pcap_tools.columnar.read import frames, reading, splits
 from pcap_tools.errors import UsageError
-from spark_analysis.planning import plan_capture
-from spark_analysis.unit_writing import UnitFile, write_unit
+from spark_analysis.ingest import UnitFile, write_unit
+from spark_analysis.sources.planning import plan_capture
 
 CAPTURES = (
     ("building", "colon"), ("building", "mqttsn"), ("building", "rolebyte"), ("building", "topicbyte"),

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from spark_analysis.spark_session import open_session
+from spark_analysis.engine.spark_session import open_session
 
 
 def follow(captures: str, output: str, state: str, dialect: str, settle: str) -> None:

@@ -16,15 +16,15 @@ from pcap_tools.codec.detect import Dialects, wanted_dialects
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import UsageError
 
-from .ack_timing import TimingSummary
-from .checker.events import endpoint_text
-from .checker.ingested import Sources, find_sources
-from .checker.session_plans import SessionPlan, plan_sources
-from .checker.verdicts import NOT_EXERCISED, CheckResult, SessionResult, findings_of, verdicts
-from .engines import Engine, LocalEngine, Stage, spark_engine
-from .fanout import FanoutSummary
-from .packing import joined, unpack
+from .checker.session.events import endpoint_text
+from .engine.engines import Engine, LocalEngine, Stage, spark_engine
 from .pipeline import Options, analyse_sessions
+from .results.verdicts import NOT_EXERCISED, CheckResult, SessionResult, findings_of, verdicts
+from .sessions.ingested import Sources, find_sources
+from .sessions.plans import SessionPlan, plan_sources
+from .summaries.ack_timing import TimingSummary
+from .summaries.fanout import FanoutSummary
+from .tables.packing import joined, unpack
 
 SMALL_BYTES = 64 << 20  # below it starting Spark takes longer than the work
 UNIT_BYTES = 96 << 20

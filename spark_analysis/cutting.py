@@ -18,11 +18,14 @@ from numpy.typing import NDArray
 from pcap_tools.columnar.decode.schema import ALL_MESSAGES
 from pcap_tools.topic_match import matches, wild_flags
 
-from .checker.ack_rules import ASTRAY
-from .checker.broker_activity import edges_of, runs_of, set_beside
-from .checker.control import control_and_acks
-from .checker.deliveries import find_publishes, topic_rows
-from .checker.events import (
+from .checker.kernels.grouping import distinct
+from .checker.kernels.hashing import hashes, mix
+from .checker.matching.deliveries import find_publishes, topic_rows
+from .checker.rules.ack_rules import ASTRAY
+from .checker.rules.loop_rules import judges_payloads
+from .checker.session.broker_activity import edges_of, runs_of, set_beside
+from .checker.session.control import control_and_acks
+from .checker.session.events import (
     COLUMNS,
     PAYLOAD_HASH,
     TO_BROKER,
@@ -33,14 +36,11 @@ from .checker.events import (
     with_coded_texts,
     with_parties,
 )
-from .checker.facts import SessionFacts, needs_control
-from .checker.kernels.grouping import distinct
-from .checker.kernels.hashing import hashes, mix
-from .checker.loop_rules import judges_payloads
-from .checker.policy import SUBSCRIBE
+from .checker.session.facts import SessionFacts, needs_control
+from .checker.session.policy import SUBSCRIBE
 from .checker.steps import StepFindings, client_rows, join_findings, judge_datagrams, prepare
-from .engines import Packed
-from .packing import narrow, pack, pack_tables, split_rows, together, unpack
+from .engine.engines import Packed
+from .tables.packing import narrow, pack, pack_tables, split_rows, together, unpack
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -28,19 +28,19 @@ from pcap_tools.columnar.read.sources import is_remote
 from pcap_tools.errors import TopicsharkError
 
 from . import check
-from .checker.ingested import IngestedFolder, Sources, find_sources
-from .checker.session_plans import SessionPlan, plan_sources
-from .engines import SparkEngine
+from .engine.engines import SparkEngine
+from .engine.task_rows import run_job
 from .message_tables import pack_messages
-from .packing import unpack
 from .pipeline import ROW_TABLES, Options, Results, analyse_sessions
-from .schemas import DELIVERIES, ENDPOINTS, EVIDENCE, EXCHANGES, FINDINGS, SUBSCRIPTIONS, VERDICTS
-from .source_options import ALL_SOURCE_COLUMNS, arrow_schema
-from .source_reading import plain_errors
-from .storage import open_folder
-from .store import MESSAGES
-from .task_rows import run_job
-from .units import Unit, open_batches
+from .sessions.ingested import IngestedFolder, Sources, find_sources
+from .sessions.plans import SessionPlan, plan_sources
+from .sources.options import ALL_SOURCE_COLUMNS, arrow_schema
+from .sources.reading import plain_errors
+from .sources.units import Unit, open_batches
+from .storage.folder import open_folder
+from .storage.store import MESSAGES
+from .tables.packing import unpack
+from .tables.schemas import DELIVERIES, ENDPOINTS, EVIDENCE, EXCHANGES, FINDINGS, SUBSCRIPTIONS, VERDICTS
 
 # The columns of each table, in the order of the pipeline.
 SCHEMAS: dict[str, pa.Schema] = {

@@ -21,23 +21,27 @@ from functools import partial
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import TypeVar
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
+from pcap_tools.capture.damage import Damage
 from pcap_tools.codec.detect import Dialects, wanted_dialects
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS, SCHEMA_VERSION
 from pcap_tools.columnar.read.sources import is_remote, open_bytes
 from pcap_tools.errors import TopicsharkError
 
-from .captures import find_captures
-from .engines import Stage
-from .manifest import DataFile, Manifest, SourceEntry
-from .planning import CapturePlan, plan_capture
-from .sessions import session_names
-from .spark_session import is_local
-from .store import STAGING, Store, open_store, session_folder
-from .task_rows import packed, run_rows
-from .unit_writing import UnitFile, Written, write_unit
+from .engine.engines import Stage
+from .engine.spark_session import is_local
+from .engine.task_rows import packed, run_rows
+from .parquet.messages_file import MessagesFile
+from .sources.captures import find_captures
+from .sources.planning import CapturePlan, plan_capture
+from .sources.session_names import session_names
+from .sources.units import Unit, open_batches
+from .storage.folder import open_folder
+from .storage.manifest import DataFile, Manifest, SourceEntry
+from .storage.store import STAGING, Store, open_store, session_folder
 
 SPLIT_BYTES = 128 << 20
 # What one task decodes at least, if there is so much (16 MB are some 200,000 packets), and what one task plans.
@@ -241,3 +245,44 @@ def _sessions(captures: Sequence[str], manifest: Manifest, merge: bool) -> dict[
         return dict.fromkeys(captures, name)
     new = [capture for capture in captures if capture not in known]
     return known | dict(zip(new, session_names(new, taken=taken), strict=True))
+
+
+@dataclass(frozen=True)
+class UnitFile:
+    """Where a unit is to be written: to `folder`, a path or URI, as `name` and an ending that no other attempt has."""
+
+    unit: Unit
+    folder: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of a unit. `file` is None if it has no message; `error` says why the capture cannot be used."""
+
+    file: str | None = None
+    rows: int = 0
+    bytes: int = 0
+    other: int = 0
+    times: tuple[int, int] | None = None
+    damage: list[Damage] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    error: str = ""
+
+
+def write_unit(dialects: Dialects, target: UnitFile) -> Written:
+    """Trouble with the capture is a result; any other, such as a full disk, is raised: Spark tries again elsewhere."""
+    damage: list[Damage] = []
+    warnings: list[str] = []
+    name = f"{target.name}-{uuid4().hex}.parquet"
+    file = MessagesFile(open_folder(target.folder).new_file(name))
+    try:
+        with file:
+            batches = open_batches(
+                target.unit, dialects, ALL_COLUMNS, on_damage=damage.append, on_warning=warnings.append
+            )
+            for batch in batches:
+                file.add(batch)
+    except TopicsharkError as error:
+        return Written(error=str(error))
+    return Written(name if file.rows else None, file.rows, file.bytes, batches.other, file.times, damage, warnings)

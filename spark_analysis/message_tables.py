@@ -18,12 +18,12 @@ from pcap_tools.columnar.decode.schema import ALL_MESSAGES
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError
 
-from .checker.events import COLUMNS
-from .checker.needs import needs_of
-from .checker.session_plans import SessionPlan
-from .engines import PACKED_SCHEMA, Packed, SparkEngine, SparkRows, as_batch
-from .packing import pack
-from .units import Unit
+from .checker.rulebook.needs import needs_of
+from .checker.session.events import COLUMNS
+from .engine.engines import PACKED_SCHEMA, Packed, SparkEngine, SparkRows, as_batch
+from .sessions.plans import SessionPlan
+from .sources.units import Unit
+from .tables.packing import pack
 
 BLOCK_FRAMES = 1 << 19
 

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from pcap_tools.codec.detect import Dialects
 
 from .checker.session_fold import SessionFold
-from .packing import pack_tables, together, unpack_tables
-from .schemas import DELIVERIES, EXCHANGES, FINDINGS
-from .storage import Folder, open_folder, open_input
+from .storage.folder import Folder, open_folder, open_input
+from .tables.packing import pack_tables, together, unpack_tables
+from .tables.schemas import DELIVERIES, EXCHANGES, FINDINGS
 
 GIVEN = {"exchanges": EXCHANGES, "deliveries": DELIVERIES, "findings": FINDINGS}  # as `session_fold.Final` has them
 

@@ -25,9 +25,13 @@ from pcap_tools.columnar.decode.schema import ALL_MESSAGES
 from pcap_tools.dialect import Dialect
 from pcap_tools.errors import TopicsharkError
 
-from .ack_timing import TimingSummary
-from .checker.broker_activity import EDGES, join_runs, join_units, mend_beside, runs_of
-from .checker.control import (
+from .checker.findings.evidence import evidence_rows
+from .checker.findings.findings import COUNTS
+from .checker.matching.deliveries import DUE, Deliveries, clients_of, expected_by, published_rows
+from .checker.matching.exchanges import FORWARDS, Forwards
+from .checker.matching.requests import REQUESTS
+from .checker.session.broker_activity import EDGES, join_runs, join_units, mend_beside, runs_of
+from .checker.session.control import (
     BINDINGS,
     CONNECTIONS,
     CONTROL,
@@ -37,16 +41,10 @@ from .checker.control import (
     subscription_rows,
     subscriptions_of,
 )
-from .checker.deliveries import DUE, Deliveries, clients_of, expected_by, published_rows
-from .checker.endpoints import Point, add_pairs, brokers_of, pairs_of
-from .checker.events import Col, Events, events_of, rows_of
-from .checker.evidence import evidence_rows
-from .checker.exchanges import FORWARDS, Forwards
-from .checker.facts import SessionFacts, facts_of, needs_control
-from .checker.findings import COUNTS
-from .checker.policy import CREATE, PUBLISH, SUBSCRIBE, Policy
-from .checker.requests import REQUESTS
-from .checker.session_plans import SessionPlan
+from .checker.session.endpoints import Point, add_pairs, brokers_of, pairs_of
+from .checker.session.events import Col, Events, events_of, rows_of
+from .checker.session.facts import SessionFacts, facts_of, needs_control
+from .checker.session.policy import CREATE, PUBLISH, SUBSCRIBE, Policy
 from .checker.steps import (
     StepFindings,
     client_rows,
@@ -57,8 +55,6 @@ from .checker.steps import (
     prepare,
     settle,
 )
-from .checker.unit_reading import Read, read_head, read_unit
-from .checker.verdicts import verdict_rows
 from .cutting import (
     ALL,
     EVERYWHERE,
@@ -76,11 +72,15 @@ from .cutting import (
     subscribing,
     with_brokers,
 )
-from .engines import Engine, Packed
-from .fanout import FanoutSummary
-from .packing import joined, narrow, pack, pack_tables, split_rows, together, unpack, unpack_tables
-from .schemas import DELIVERIES, ENDPOINTS, EXCHANGES, PUBLISHES
-from .units import Unit
+from .engine.engines import Engine, Packed
+from .results.verdicts import verdict_rows
+from .sessions.plans import SessionPlan
+from .sessions.unit_reading import Read, read_head, read_unit
+from .sources.units import Unit
+from .summaries.ack_timing import TimingSummary
+from .summaries.fanout import FanoutSummary
+from .tables.packing import joined, narrow, pack, pack_tables, split_rows, together, unpack, unpack_tables
+from .tables.schemas import DELIVERIES, ENDPOINTS, EXCHANGES, PUBLISHES
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -46,11 +46,11 @@ from pcap_tools.errors import TopicsharkError
 
 from .checker.session_fold import CERTAIN
 from .dataframes import EMPTY, SCHEMAS, Analysis, analyse
+from .engine.task_rows import packed, run_rows
 from .message_tables import check_columns
 from .open_sessions import Standing, Step, advance
-from .source_options import ALL_SOURCE_COLUMNS
-from .storage import Folder, open_folder
-from .task_rows import packed, run_rows
+from .sources.options import ALL_SOURCE_COLUMNS
+from .storage.folder import Folder, open_folder
 
 OPEN, FOLDS, SETTLED, TABLES, STATE = "open", "folds", "settled", "tables", "state.json"
 MADE = tuple(name for name in SCHEMAS if name != "messages")

@@ -14,7 +14,7 @@ import pytest
 
 from pcap_tools.codec.detect import Dialects, wanted_dialects
 from spark_analysis.check import check
-from spark_analysis.checker.verdicts import CheckResult, Finding
+from spark_analysis.results.verdicts import CheckResult, Finding
 from tests.wild import Case, Places, load_cases, not_yet
 
 CASES, NOT_YET = load_cases(), not_yet()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pcap_tools.errors import TopicsharkError, UsageError
     from pcap_tools.layers import load_layer
     from spark_analysis.dataframes import analyse
-    from spark_analysis.notebook_session import notebook_session
+    from spark_analysis.engine.notebook_session import notebook_session
     from topicshark.facade import check, generate, read_pcap
     from topicshark.pyshark_packets import open_pyshark
 
@@ -43,7 +43,7 @@ _HOME = {
     "read_pcap": "topicshark.facade",
     "check": "topicshark.facade",
     "analyse": "spark_analysis.dataframes",
-    "notebook_session": "spark_analysis.notebook_session",
+    "notebook_session": "spark_analysis.engine.notebook_session",
     "generate": "topicshark.facade",
     "open_pyshark": "topicshark.pyshark_packets",
     "TopicsharkError": "pcap_tools.errors",

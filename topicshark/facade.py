@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from generators.generate import GeneratedRun
-    from spark_analysis.checker.verdicts import CheckResult
+    from spark_analysis.results.verdicts import CheckResult
 
 Path = str | os.PathLike[str]
 _ONE_UNIT = 1 << 62  # bytes: more than any capture has
@@ -39,8 +39,8 @@ def read_pcap(
     from pcap_tools.codec.detect import wanted_dialects
     from pcap_tools.columnar.decode.schema import ALL_MESSAGES, COLUMNS
     from pcap_tools.errors import UsageError
-    from spark_analysis.planning import plan_capture
-    from spark_analysis.units import open_batches
+    from spark_analysis.sources.planning import plan_capture
+    from spark_analysis.sources.units import open_batches
 
     names = tuple(COLUMNS if columns is None else columns)
     unknown = [name for name in names if name not in ALL_MESSAGES.names]

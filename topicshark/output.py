@@ -9,7 +9,7 @@ import typer
 def check_output(output: Path, sources: list[str]) -> None:
     """Before the work: a result must not replace what it is about, and needs a place."""
     from pcap_tools.errors import UsageError
-    from spark_analysis.checker.ingested import find_sources
+    from spark_analysis.sessions.ingested import find_sources
 
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise UsageError(f"-o {output}: must be a file name in an existing folder")

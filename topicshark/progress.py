@@ -53,7 +53,7 @@ def end_counter() -> None:
 
 def spark_stages(spark: Any) -> Callable[[str], AbstractContextManager[None]]:
     """What to enter with the name of each of Spark's jobs: on a terminal it tells how far the job is."""
-    from spark_analysis.progress import task_progress
+    from spark_analysis.engine.progress import task_progress
 
     if not sys.stderr.isatty():
         return lambda label: nullcontext()

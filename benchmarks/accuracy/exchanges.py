@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.check import UNIT_BYTES
-from spark_analysis.checker.endpoints import pairs_of
-from spark_analysis.checker.events import events_of, rows_of
-from spark_analysis.checker.facts import facts_of
-from spark_analysis.checker.policy import Policy
-from spark_analysis.checker.session_plans import plan_sessions
+from spark_analysis.checker.session.endpoints import pairs_of
+from spark_analysis.checker.session.events import events_of, rows_of
+from spark_analysis.checker.session.facts import facts_of
+from spark_analysis.checker.session.policy import Policy
 from spark_analysis.checker.steps import SessionTables, judge_session
-from spark_analysis.checker.unit_reading import read_unit
 from spark_analysis.pipeline import prepare_session
+from spark_analysis.sessions.plans import plan_sessions
+from spark_analysis.sessions.unit_reading import read_unit
 
 
 def exchanges_of(path: Path, dialect: str) -> pa.Table:

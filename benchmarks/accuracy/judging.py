@@ -21,8 +21,8 @@ from generators.simulation.random_source import RandomSource
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.dialect import Dialect, load_dialect
 from spark_analysis.check import check
-from spark_analysis.checker.rules import level_of
-from spark_analysis.checker.verdicts import Finding
+from spark_analysis.checker.rulebook.catalogue import level_of
+from spark_analysis.results.verdicts import Finding
 
 NO_LIMIT = 1_000_000
 

@@ -12,7 +12,7 @@ from benchmarks.accuracy.judging import Outcome, Problem, Tally
 from benchmarks.accuracy.links import MORE_UNSURE, Links
 from benchmarks.accuracy.pipelined import LOST, MEDIAN_WITHIN, SURE_AT_LEAST, WRONG_AT_MOST, Matched
 from benchmarks.accuracy.reasons import Reason, reason_of
-from spark_analysis.checker.rules import RULES
+from spark_analysis.checker.rulebook.catalogue import RULES
 
 EXAMPLES = 3  # of each sort of case that is not explained
 POINTS = {

@@ -135,8 +135,8 @@ def data_source(spark: SparkSession, capture: Path) -> int:
 
 def on_spark(job: Job, captures: list[Path], cores: int) -> list[Measured]:
     """The start is that of Spark, of a worker for each core, and of a first small job."""
-    from spark_analysis.spark_session import open_session
-    from spark_analysis.task_rows import run_rows
+    from spark_analysis.engine.spark_session import open_session
+    from spark_analysis.engine.task_rows import run_rows
 
     began = time.perf_counter()
     with open_session(f"local[{cores}]") as spark:
@@ -156,7 +156,7 @@ def on_spark(job: Job, captures: list[Path], cores: int) -> list[Measured]:
 
 def start_worker(number: int) -> int:
     """Loads what tasks need, and stays until the other workers have their task too."""
-    import spark_analysis.unit_writing  # noqa: F401
+    import spark_analysis.ingest  # noqa: F401
 
     time.sleep(START_SECONDS)
     return number

@@ -7,9 +7,9 @@ from pcap_tools.columnar.decode.schema import ALL_COLUMNS, COLUMNS, SCHEMA_VERSI
 from pcap_tools.dialect import builtin_names, load_dialect
 from scripts.reference.column_texts import TABLES, TEXTS
 from scripts.reference.markdown import MADE, code, table
-from spark_analysis.checker.needs import needs_of
+from spark_analysis.checker.rulebook.needs import needs_of
 from spark_analysis.dataframes import SCHEMAS
-from spark_analysis.schemas import DETAIL
+from spark_analysis.tables.schemas import DETAIL
 
 HEAD = """\
 # Tables and their columns

@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..schemas import DELIVERIES, EXCHANGES
-from .deliveries import KeptDeliveries, deliver, nothing_kept
-from .events import Col, Events, in_front, kept_rows, read_kept
-from .exchanges import FORWARDS, Forwards, exchange
-from .facts import SessionFacts
+from ..tables.schemas import DELIVERIES, EXCHANGES
 from .kernels.expecting import PUBLISH
+from .matching.deliveries import KeptDeliveries, deliver, nothing_kept
+from .matching.exchanges import FORWARDS, Forwards, exchange
+from .session.events import Col, Events, in_front, kept_rows, read_kept
+from .session.facts import SessionFacts
 from .table_rows import delivered_rows, exchange_rows
 
 State = Mapping[str, pa.Table]

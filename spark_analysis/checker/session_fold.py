@@ -27,18 +27,18 @@ from numpy.typing import NDArray
 
 from pcap_tools.dialect import Dialect
 
-from ..packing import pack_tables, together, unpack_tables
-from ..schemas import DELIVERIES, EXCHANGES, FINDINGS
-from .broker_activity import last_sent, set_beside
-from .control import CONTROL, GOODBYE_NS, control_rows, in_force, latest_answer_ns, subscriptions_of
-from .deliveries import AT_ONCE_NS, DOUBLE_NS, HORIZON_NS
-from .endpoints import add_pairs, pairs_of
-from .events import FROM_BROKER, TO_BROKER, Col, Events, events_of, rows_of, with_parties
-from .exchanges import FORWARDS, Forwards
-from .facts import SessionFacts, facts_of, needs_control
-from .findings import Settled
+from ..tables.packing import pack_tables, together, unpack_tables
+from ..tables.schemas import DELIVERIES, EXCHANGES, FINDINGS
+from .findings.findings import Settled
 from .folds import FOR_EVER, DeliveryFold, ExchangeFold, State
-from .policy import SECOND, Policy
+from .matching.deliveries import AT_ONCE_NS, DOUBLE_NS, HORIZON_NS
+from .matching.exchanges import FORWARDS, Forwards
+from .session.broker_activity import last_sent, set_beside
+from .session.control import CONTROL, GOODBYE_NS, control_rows, in_force, latest_answer_ns, subscriptions_of
+from .session.endpoints import add_pairs, pairs_of
+from .session.events import FROM_BROKER, TO_BROKER, Col, Events, events_of, rows_of, with_parties
+from .session.facts import SessionFacts, facts_of, needs_control
+from .session.policy import SECOND, Policy
 from .steps import client_rows, judge_datagrams, prepare
 
 Integers = NDArray[np.int64]

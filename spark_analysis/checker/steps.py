@@ -15,14 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..schemas import DELIVERIES, EXCHANGES, PUBLISHES
-from .ack_rules import ASTRAY, AckRules, astray_rows, misdirected
-from .broker_activity import set_beside
-from .client_rules import ClientRules
-from .deliveries import Deliveries, deliver, find_publishes
-from .delivery_rules import DeliveryRules
-from .events import FROM_BROKER, TO_BROKER, Col, Events, with_parties
-from .evidence import (
+from ..tables.schemas import DELIVERIES, EXCHANGES, PUBLISHES
+from .findings.evidence import (
     CAPTURE_LOST,
     PARTIAL,
     capture_has_lost,
@@ -31,19 +25,25 @@ from .evidence import (
     seen_in_exchanges,
     shows_lost_frame,
 )
-from .exchanges import Forwards, exchange, forwarded_rows
-from .facts import SessionFacts, resolve_names
-from .findings import CANDIDATES, COUNTS, Candidates, Settled
+from .findings.findings import CANDIDATES, COUNTS, Candidates, Settled
 from .kernels.expecting import PUBLISH
-from .loop_rules import judges_payloads, loop_findings
-from .number_rules import number_findings
-from .requests import request_rows, requests_of
-from .retained_rules import retained_findings
+from .matching.deliveries import Deliveries, deliver, find_publishes
+from .matching.exchanges import Forwards, exchange, forwarded_rows
+from .matching.requests import request_rows, requests_of
+from .rules.ack_rules import ASTRAY, AckRules, astray_rows, misdirected
+from .rules.client_rules import ClientRules
+from .rules.delivery_rules import DeliveryRules
+from .rules.loop_rules import judges_payloads, loop_findings
+from .rules.number_rules import number_findings
+from .rules.retained_rules import retained_findings
+from .rules.talk_view import TalkView
+from .rules.topic_view import TopicView, served_by
+from .rules.unexplained import Unexplained
+from .rules.wire_rules import party_findings, wire_findings
+from .session.broker_activity import set_beside
+from .session.events import FROM_BROKER, TO_BROKER, Col, Events, with_parties
+from .session.facts import SessionFacts, resolve_names
 from .table_rows import delivery_rows, exchange_rows, publish_rows
-from .talk_view import TalkView
-from .topic_view import TopicView, served_by
-from .unexplained import Unexplained
-from .wire_rules import party_findings, wire_findings
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..schemas import DELIVERIES, EXCHANGES, PUBLISHES
-from .deliveries import Deliveries, Publishes
-from .delivery_rules import LATE_NS
-from .events import TO_BROKER, Col, Events, endpoint_text
-from .exchanges import Exchanges
-from .facts import SessionFacts
+from ..tables.schemas import DELIVERIES, EXCHANGES, PUBLISHES
 from .kernels.expecting import CLIENT, FILTER, PUBLISH
 from .kernels.hashing import mix
 from .kernels.pairing import RESENT
-from .topic_view import TopicView
+from .matching.deliveries import Deliveries, Publishes
+from .matching.exchanges import Exchanges
+from .rules.delivery_rules import LATE_NS
+from .rules.topic_view import TopicView
+from .session.events import TO_BROKER, Col, Events, endpoint_text
+from .session.facts import SessionFacts
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

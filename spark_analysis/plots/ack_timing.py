@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..ack_timing import TimingSummary
-from ..histograms import STEPS, percentiles
-from ..tallies import tally
+from ..summaries.ack_timing import TimingSummary
+from ..tables.histograms import STEPS, percentiles
+from ..tables.tallies import tally
 from .durations import on_log_scale, said
 from .style import LIGHT, Theme, axis_label, legend, name, note, nothing, panels, rows, title, whole_numbers
 

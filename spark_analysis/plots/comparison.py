@@ -11,10 +11,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..ack_timing import TimingSummary
-from ..fanout import FanoutSummary
-from ..histograms import STEPS
-from ..tallies import tally
+from ..summaries.ack_timing import TimingSummary
+from ..summaries.fanout import FanoutSummary
+from ..tables.histograms import STEPS
+from ..tables.tallies import tally
 from .durations import on_log_scale
 from .style import LIGHT, Theme, axis_label, legend, nothing, panels, title, whole_numbers
 

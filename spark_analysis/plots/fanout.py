@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from ..fanout import FanoutSummary
+from ..summaries.fanout import FanoutSummary
 from .style import LIGHT, Theme, axis_label, legend, name, note, nothing, panels, rows, title, whole_numbers
 
 MOST_ROWS = 15

@@ -24,7 +24,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from pcap_tools.escaping import shorten
 
-from ..reports.safe_text import shown
+from ..results.safe_text import shown
 
 WIDTH = 8.0  # inches, of every picture
 NAME_LENGTH = 34

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from .safe_text import all_shown
+from ..results.safe_text import all_shown
 
 if TYPE_CHECKING:
-    from ..checker.verdicts import CheckResult, Finding, SessionResult
+    from ..results.verdicts import CheckResult, Finding, SessionResult
 
 MOST_FINDINGS = 1_000
 

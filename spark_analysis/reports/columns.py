@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pcap_tools.escaping import shorten
 
-from .safe_text import shown
+from ..results.safe_text import shown
 
 WIDEST = 60
 

@@ -7,14 +7,14 @@ from dataclasses import asdict
 from os.path import basename
 from typing import TYPE_CHECKING, Any
 
-from ..checker.rules import RULES
+from ..checker.rulebook.catalogue import RULES
+from ..results.safe_text import all_shown, shown
 from .as_json import troubles
 from .columns import aligned
-from .safe_text import all_shown, shown
 
 if TYPE_CHECKING:
-    from ..checker.verdicts import CheckResult
-    from ..comparing import Changes, Comparison, KnownFinding
+    from ..results.comparing import Changes, Comparison, KnownFinding
+    from ..results.verdicts import CheckResult
 
 MOST_FINDINGS = 20
 COUNTS = ("publishes", "expected", "delivered", "missing", "unexpected", "duplicate", "altered", "late")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..checker.verdicts import Finding
+    from ..results.verdicts import Finding
 
 MOST_FRAMES = 40
 _BY_FAMILY = {"W": "pubsub.error", "R": "pubsub.resend_of"}

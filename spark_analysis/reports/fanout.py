@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..results.safe_text import shown
 from .as_json import named, whole_object
 from .columns import aligned
-from .safe_text import shown
 from .text import heading
 
 if TYPE_CHECKING:
-    from ..checker.verdicts import CheckResult, SessionResult
-    from ..fanout import FanoutSummary
+    from ..results.verdicts import CheckResult, SessionResult
+    from ..summaries.fanout import FanoutSummary
 
 MOST_ROWS = 20
 _TOPIC = ("topic", "publishes", "expected", "delivered", "missing", "unexpected", "subscribers")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..checker.verdicts import RuleVerdict
+from ..results.verdicts import RuleVerdict
 
 LEVELS = ("error", "warning", "note")
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from ..checker.rules import RULES
+from ..checker.rulebook.catalogue import RULES
+from ..results.finding_notes import doubt, follows, related_frames, whose
+from ..results.safe_text import shown
 from .as_json import troubles
-from .finding_notes import doubt, follows, related_frames, whose
-from .safe_text import shown
 
 if TYPE_CHECKING:
-    from ..checker.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
+    from ..results.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
 
 MOST_FINDINGS = 1_000  # in all
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from pcap_tools.escaping import shorten
 
-from .finding_notes import doubt, follows, related_frames
-from .safe_text import shown
+from ..results.finding_notes import doubt, follows, related_frames
+from ..results.safe_text import shown
 
 if TYPE_CHECKING:
-    from ..checker.verdicts import Finding
+    from ..results.verdicts import Finding
 
 MOST_ON_A_FRAME = 20
 LONGEST = 1_000  # characters of a sentence; topics in it come from packets and may have thousands

@@ -12,12 +12,12 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ..checker.rules import RULES
+from ..checker.rulebook.catalogue import RULES
+from ..results.safe_text import all_shown, shown
 from .as_json import troubles
-from .safe_text import all_shown, shown
 
 if TYPE_CHECKING:
-    from ..checker.verdicts import CheckResult, Finding, SessionResult
+    from ..results.verdicts import CheckResult, Finding, SessionResult
 
 MOST_FINDINGS = 1_000  # in all
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

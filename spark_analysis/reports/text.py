@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from os.path import basename
 from typing import TYPE_CHECKING
 
+from ..results.finding_notes import doubt, follows, related_frames, whose
+from ..results.safe_text import shown
 from .columns import aligned
 from .display_filter import frames_filter, traffic_filter
 from .faults import fault, worst_first
-from .finding_notes import doubt, follows, related_frames, whose
-from .safe_text import shown
 
 if TYPE_CHECKING:
-    from ..checker.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
+    from ..results.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
 
 MOST_FINDINGS = 20  # of a rule
 MOST_NAMES = 5  # captures and brokers in one line

@@ -10,8 +10,8 @@ from .columns import aligned
 from .text import heading
 
 if TYPE_CHECKING:
-    from ..ack_timing import TimingSummary
-    from ..checker.verdicts import CheckResult, SessionResult
+    from ..results.verdicts import CheckResult, SessionResult
+    from ..summaries.ack_timing import TimingSummary
 
 MOST_CLIENTS = 20
 _COUNTS = ("requests", "acked", "unacked", "resent", "sends")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_analysis.spark_session import open_session
+from spark_analysis.engine.spark_session import open_session
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from pcap_tools.codec.detect import wanted_dialects
-from spark_analysis.checker.ingested import find_sources
-from spark_analysis.checker.session_plans import SessionPlan, plan_sources
 from spark_analysis.dataframes import SCHEMAS
-from spark_analysis.engines import Engine, LocalEngine
-from spark_analysis.packing import unpack
+from spark_analysis.engine.engines import Engine, LocalEngine
 from spark_analysis.pipeline import ROW_TABLES, Options, analyse_sessions
+from spark_analysis.sessions.ingested import find_sources
+from spark_analysis.sessions.plans import SessionPlan, plan_sources
+from spark_analysis.tables.packing import unpack
 
 # Of sessions; `messages` is what they are made from.
 TABLES = ("endpoints", "subscriptions", "deliveries", "exchanges", "evidence", "findings", "verdicts")

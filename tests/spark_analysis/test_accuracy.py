@@ -15,7 +15,7 @@ from benchmarks.accuracy.judging import Outcome, Tally, hold_against, run
 from benchmarks.accuracy.page import Results, page
 from benchmarks.accuracy.pipelined import measure
 from benchmarks.accuracy.reasons import reason_of
-from spark_analysis.checker.verdicts import Finding, Place
+from spark_analysis.results.verdicts import Finding, Place
 
 OWN = "tests/dialects/nestedack.toml"
 

@@ -24,8 +24,8 @@ from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.decode.schema import ALL_COLUMNS
 from pcap_tools.columnar.read.reading import read_file
 from spark_analysis.dataframes import EMPTY
-from spark_analysis.manifest import load_manifest
-from spark_analysis.planning import plan_capture
+from spark_analysis.sources.planning import plan_capture
+from spark_analysis.storage.manifest import load_manifest
 from tests.conftest import REPO
 from tests.spark_analysis.local_tables import TABLES, arrow_tables
 from tests.waiting import wait_until
@@ -120,7 +120,7 @@ ANALYSING = """
 import sys
 from spark_analysis import check, pipeline
 from spark_analysis.dataframes import analyse
-from spark_analysis.spark_session import open_session
+from spark_analysis.engine.spark_session import open_session
 
 check.UNIT_BYTES, pipeline.BUCKET_ROWS = 4 << 20, 60_000
 with open_session(sys.argv[1]) as spark:

@@ -17,8 +17,8 @@ import pytest
 
 from generators.capture.capture_point import write
 from generators.generate import GeneratorOptions, generate
-from spark_analysis.manifest import file_places, load_manifest
-from spark_analysis.source_options import SOURCE_COLUMNS
+from spark_analysis.sources.options import SOURCE_COLUMNS
+from spark_analysis.storage.manifest import file_places, load_manifest
 from tests.spark_analysis.local_tables import TABLES, digest, local_tables, texts
 from tests.spark_analysis.traffic import codec_rows, write_capture
 
@@ -46,7 +46,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pcap_tools.errors import TopicsharkError
 from spark_analysis.ingest import ingest
-from spark_analysis.progress import task_progress
+from spark_analysis.engine.progress import task_progress
 
 spark = SparkSession.builder.getOrCreate()
 stage = lambda label: task_progress(spark, label, open("progress", "w"))
@@ -67,7 +67,7 @@ import hashlib, json, sys
 from pyspark.sql import SparkSession
 from spark_analysis import check, pipeline
 from spark_analysis.dataframes import SCHEMAS, analyse
-from spark_analysis.spark_session import is_connect
+from spark_analysis.engine.spark_session import is_connect
 
 check.UNIT_BYTES, pipeline.BUCKET_ROWS = int(sys.argv[2]), 100
 spark = SparkSession.builder.getOrCreate()

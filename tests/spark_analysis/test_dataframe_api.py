@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import REPO
 
 PACKAGES = ("spark_analysis", "topicshark")
-MAY = {"spark_analysis/spark_session.py", "spark_analysis/progress.py"}
+MAY = {"spark_analysis/engine/spark_session.py", "spark_analysis/engine/progress.py"}
 BANNED = {"SparkContext", "sparkContext", "_sc", "rdd", "parallelize", "_jvm", "_jdf", "_jsparkSession"}
 BANNED_MODULES = {"py4j", "pickle", "cloudpickle"}
 FILES = sorted(path for package in PACKAGES for path in (REPO / package).rglob("*.py"))

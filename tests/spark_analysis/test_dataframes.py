@@ -18,11 +18,11 @@ from generators.capture.capture_point import write
 from generators.generate import GeneratorOptions, generate
 from pcap_tools.errors import TopicsharkError
 from spark_analysis import check, dataframes, pipeline
-from spark_analysis.checker.verdicts import finding_of
 from spark_analysis.dataframes import Analysis, analyse
-from spark_analysis.engines import Packed, SparkEngine
+from spark_analysis.engine.engines import Packed, SparkEngine
 from spark_analysis.ingest import ingest
-from spark_analysis.source_options import SOURCE_COLUMNS
+from spark_analysis.results.verdicts import finding_of
+from spark_analysis.sources.options import SOURCE_COLUMNS
 from tests.conftest import REPO
 from tests.spark_analysis.local_tables import TABLES, local_tables, texts
 from tests.spark_analysis.traffic import codec_rows, spark_rows

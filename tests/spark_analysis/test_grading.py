@@ -14,10 +14,11 @@ from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.dialect import builtin_text
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis import grading
-from spark_analysis.checker.verdicts import CheckResult
-from spark_analysis.engines import LocalEngine, SparkEngine
-from spark_analysis.grading import Grade, GradingOptions, grade
-from spark_analysis.submissions import find_submissions
+from spark_analysis.engine.engines import LocalEngine, SparkEngine
+from spark_analysis.grading import GradingOptions, grade
+from spark_analysis.results.grades import Grade
+from spark_analysis.results.verdicts import CheckResult
+from spark_analysis.sources.submissions import find_submissions
 from tests.spark_analysis.checker.checked import Talk, check
 
 CLEAN = """

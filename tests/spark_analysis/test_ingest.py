@@ -31,11 +31,11 @@ from pcap_tools.columnar.decode.schema import ALL_COLUMNS, ALL_MESSAGES
 from pcap_tools.dialect import Dialect, load_dialect
 from pcap_tools.errors import TopicsharkError
 from spark_analysis.ingest import Call, ingest
-from spark_analysis.manifest import load_manifest
 from spark_analysis.parquet import messages_file
 from spark_analysis.parquet.messages_file import MessagesFile
-from spark_analysis.storage import LocalFile, open_folder
-from spark_analysis.store import Store
+from spark_analysis.storage.folder import LocalFile, open_folder
+from spark_analysis.storage.manifest import load_manifest
+from spark_analysis.storage.store import Store
 from tests.conftest import REPO, Command
 from tests.waiting import wait_until
 
@@ -268,7 +268,7 @@ def test_a_failure_in_between_takes_away_what_was_written(
     def full(*_: object) -> None:
         raise TopicsharkError("cannot be written: no space left")
 
-    monkeypatch.setattr("spark_analysis.store.save_manifest", full)
+    monkeypatch.setattr("spark_analysis.storage.store.save_manifest", full)
     with pytest.raises(TopicsharkError, match="cannot be written: no space"):
         ingest(spark, [str(captures / "colon.pcap")], tmp_path)
     assert list(tmp_path.rglob("*.parquet")) == []

@@ -18,11 +18,11 @@ from generators.generate import GeneratorOptions, generate
 from pcap_tools import load_dialect
 from pcap_tools.errors import TopicsharkError
 from spark_analysis import message_tables, pipeline
-from spark_analysis.checker.events import COLUMNS
-from spark_analysis.checker.needs import needs_of
-from spark_analysis.checker.rules import RULES
+from spark_analysis.checker.rulebook.catalogue import RULES
+from spark_analysis.checker.rulebook.needs import needs_of
+from spark_analysis.checker.session.events import COLUMNS
 from spark_analysis.dataframes import Analysis, analyse
-from spark_analysis.source_options import ALL_SOURCE_COLUMNS
+from spark_analysis.sources.options import ALL_SOURCE_COLUMNS
 from tests.spark_analysis.local_tables import TABLES, local_tables, texts
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -16,7 +16,7 @@ from generators.generate import GeneratorOptions, generate
 from pcap_tools.errors import TopicsharkError
 from spark_analysis import stream_analysis
 from spark_analysis.dataframes import Analysis, analyse
-from spark_analysis.source_options import ALL_SOURCE_COLUMNS
+from spark_analysis.sources.options import ALL_SOURCE_COLUMNS
 from spark_analysis.stream_analysis import MADE, State, StreamAnalysis, follow
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

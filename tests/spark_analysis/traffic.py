@@ -12,7 +12,7 @@ from generators.capture.capture_point import write
 from generators.generate import GeneratorOptions, generate
 from pcap_tools.codec.decoding import decode_capture
 from pcap_tools.dialect import load_dialect
-from spark_analysis.source_options import SOURCE_COLUMNS
+from spark_analysis.sources.options import SOURCE_COLUMNS
 
 Row = tuple[Any, ...]
 

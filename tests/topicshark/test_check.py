@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from spark_analysis.checker.rules import RULES
+from spark_analysis.checker.rulebook.catalogue import RULES
 from tests.conftest import Command, Run
 from topicshark.exit_codes import ExitCode
 from topicshark.main import exit_code_of

@@ -69,7 +69,7 @@ def _generate(capture: Path, truth: Path) -> dict[str, Any]:
 
 @contextmanager
 def _on_spark() -> Iterator[Any]:
-    from spark_analysis.spark_session import PYTHON_WORK, open_session
+    from spark_analysis.engine.spark_session import PYTHON_WORK, open_session
 
     with open_session(settings=PYTHON_WORK) as spark:
         typer.echo(f"[2/{STEPS}] Start Spark {spark.version}", err=True)
@@ -88,9 +88,9 @@ def _check(spark: Any, messages: Path) -> Any:
     """From the Parquet, on the session that is there."""
     from pcap_tools.codec.detect import wanted_dialects
     from spark_analysis.check import judge
-    from spark_analysis.checker.ingested import find_sources
-    from spark_analysis.engines import SparkEngine
+    from spark_analysis.engine.engines import SparkEngine
     from spark_analysis.pipeline import Options
+    from spark_analysis.sessions.ingested import find_sources
 
     options = Options(wanted_dialects(), limit=sys.maxsize)
     return judge(find_sources([str(messages)]), options, False, SparkEngine(spark, spark_stages(spark)))
@@ -98,8 +98,8 @@ def _check(spark: Any, messages: Path) -> Any:
 
 def _report(result: Any, messages: Path, page: Path) -> None:
     from pcap_tools.codec.detect import wanted_dialects
-    from spark_analysis.checker.ingested import find_sources
     from spark_analysis.reports.html.page import html_page
+    from spark_analysis.sessions.ingested import find_sources
 
     page.write_text(html_page(result, find_sources([str(messages)]), wanted_dialects(), FINDINGS_OF_A_RULE))
 
@@ -108,7 +108,7 @@ def _annotate(result: Any, capture: Path, annotated: Path) -> None:
     from pcap_tools.capture.annotating import annotate_capture
     from pcap_tools.codec.detect import wanted_dialects
     from spark_analysis.reports.packet_comments import packet_comments
-    from spark_analysis.roles import roles_of
+    from spark_analysis.sessions.roles import roles_of
 
     findings = [finding for session in result.sessions for finding in session.findings]
     annotate_capture(capture, annotated, packet_comments(findings), roles_of(str(capture), wanted_dialects()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from pcap_tools.dialect.program import Charset, Counts, Extent, Kind, Layout, Step
-from spark_analysis.checker.policy import CREATE, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, Policy
+from spark_analysis.checker.session.policy import CREATE, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, Policy
 
 from .rule import Fits
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pcap_tools.dialect import builtin_names, load_dialect
-from spark_analysis.checker.policy import Policy
-from spark_analysis.checker.rules import RULES, applies, level_of
+from spark_analysis.checker.rulebook.catalogue import RULES, applies, level_of
+from spark_analysis.checker.session.policy import Policy
 
 from .rule import FAMILIES, Rule
 

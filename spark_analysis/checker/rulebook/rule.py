@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from spark_analysis.checker.policy import Policy
+from spark_analysis.checker.session.policy import Policy
 
 Level = Literal["error", "warning", "note"]
 Fits = Callable[[Policy], str | None]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ...results.safe_text import all_shown
 from ..as_json import session_objects
-from ..safe_text import all_shown
 from . import cells
 
 if TYPE_CHECKING:
-    from ...grading import Grade
+    from ...results.grades import Grade
 
 
 def grading_object(grades: Sequence[Grade], most: int) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from pcap_tools.escaping import shorten
 
-from ...grading import VERDICTS
-from ..finding_notes import whose
-from ..safe_text import shown
+from ...results.finding_notes import whose
+from ...results.grades import VERDICTS
+from ...results.safe_text import shown
 
 if TYPE_CHECKING:
-    from ...checker.verdicts import Finding
-    from ...grading import Grade
+    from ...results.grades import Grade
+    from ...results.verdicts import Finding
 
 SENTENCE = 300  # characters: a topic may have thousands
 MOST_PROBLEMS = 5

@@ -16,14 +16,14 @@ from jinja2 import Environment, StrictUndefined
 
 from pcap_tools.escaping import shorten
 
-from ...checker.rules import RULES
+from ...checker.rulebook.catalogue import RULES
+from ...results.safe_text import shown
 from ..display_filter import frames_filter
-from ..safe_text import shown
 from . import cells
 
 if TYPE_CHECKING:
-    from ...checker.verdicts import Finding, SessionResult
-    from ...grading import Grade
+    from ...results.grades import Grade
+    from ...results.verdicts import Finding, SessionResult
 
 MOST_FINDINGS = 10  # of a session
 NAME = 80  # characters

@@ -11,11 +11,11 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..safe_text import shown
+from ...results.safe_text import shown
 from . import cells
 
 if TYPE_CHECKING:
-    from ...grading import Grade
+    from ...results.grades import Grade
 
 HEADER = (
     "submission",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ...results.safe_text import shown
 from ..columns import aligned
-from ..safe_text import shown
 from . import cells
 
 if TYPE_CHECKING:
-    from ...grading import Grade
+    from ...results.grades import Grade
 
 _HEADER = ("submission", "dialect", "captures", "datagrams", "verdict", "errors", "broken rules")
 

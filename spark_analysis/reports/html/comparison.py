@@ -17,7 +17,7 @@ from .page import rendered
 from .pictures import picture
 
 if TYPE_CHECKING:
-    from ...comparing import Changes, Comparison
+    from ...results.comparing import Changes, Comparison
 
 MOST_FINDINGS = 20
 

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...frame_context import frames_near
 from ...plots.sequence import Arrow, after, sequence
+from ...results.finding_notes import other_capture
+from ...results.frame_context import frames_near
 from ..faults import worst_first
-from ..finding_notes import other_capture
 from .model import Diagram, Table, short
 from .pictures import picture
 
 if TYPE_CHECKING:
     from pcap_tools.codec.detect import Dialects
 
-    from ...checker.ingested import Sources
-    from ...checker.verdicts import Finding, SessionResult
+    from ...results.verdicts import Finding, SessionResult
+    from ...sessions.ingested import Sources
 
 # What did not come, where a rule says so: words, and whether the broker owes it.
 _ABSENT = {

@@ -15,8 +15,8 @@ from .pictures import picture
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ...ack_timing import TimingSummary
-    from ...checker.verdicts import SessionResult
+    from ...results.verdicts import SessionResult
+    from ...summaries.ack_timing import TimingSummary
 
 MOST_ROWS = 20
 MOST_NAMES = 8

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pcap_tools.escaping import shorten
 
-from ..safe_text import shown
+from ...results.safe_text import shown
 
 LONGEST = 160  # characters of a text from a packet
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from ...results.safe_text import shown
 from ..as_json import troubles
 from ..faults import worst_first
-from ..safe_text import shown
 from .diagrams import diagrams_of
 from .measures import fanout_of, quality_of, timing_of
 from .model import OverviewRow, Page, RuleSection, SessionSection, counted, short
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pcap_tools.codec.detect import Dialects
     from pcap_tools.dialect import Dialect
 
-    from ...checker.ingested import Sources
-    from ...checker.verdicts import CheckResult, SessionResult
+    from ...results.verdicts import CheckResult, SessionResult
+    from ...sessions.ingested import Sources
 
 MOST_OVERVIEW = 500
 MOST_SESSIONS = 20  # told in full

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from os.path import basename
 from typing import TYPE_CHECKING
 
-from ...checker.policy import Policy
-from ...checker.rules import RULES, applies
+from ...checker.rulebook.catalogue import RULES, applies
+from ...checker.session.policy import Policy
+from ...results.finding_notes import doubt, follows, related_frames
 from ..display_filter import frames_filter, traffic_filter
 from ..faults import fault, worst_first
-from ..finding_notes import doubt, follows, related_frames
 from .model import Diagram, Filter, RuleSection, Table, short
 from .sentences import UNTESTED
 
 if TYPE_CHECKING:
     from pcap_tools.dialect import Dialect
 
-    from ...checker.verdicts import Finding, RuleVerdict, SessionResult
+    from ...results.verdicts import Finding, RuleVerdict, SessionResult
 
 MOST_FINDINGS = 10  # of a rule
 MOST_CAPTURES = 5  # with a filter each

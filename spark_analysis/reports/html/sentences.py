@@ -9,7 +9,7 @@ from ..faults import fault, worst_first
 from .model import counted
 
 if TYPE_CHECKING:
-    from ...checker.verdicts import CheckResult, RuleVerdict, SessionResult
+    from ...results.verdicts import CheckResult, RuleVerdict, SessionResult
 
 UNTESTED = ("not exercised", "n/a")
 NOTHING = "nothing judged"

@@ -25,7 +25,7 @@ from pcap_tools.columnar.read.splits import plan_splits
 from spark_analysis import check as checking
 from spark_analysis import pipeline
 from spark_analysis.check import check
-from spark_analysis.checker.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
+from spark_analysis.results.verdicts import CheckResult, Finding, RuleVerdict, SessionResult
 from tests.pcap_tools.capture.packets import T0, cooked1, ethernet, ipv4, udp
 
 ETHERNET, COOKED = 1, 113

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from pcap_tools import load_dialect
 from pcap_tools.columnar.decode.schema import MESSAGES
-from spark_analysis.checker.endpoints import Point, pairs_of
-from spark_analysis.checker.events import COLUMNS, events_of, rows_of
-from spark_analysis.checker.facts import SessionFacts, facts_of
-from spark_analysis.checker.findings import FAIL, Candidates, Settled
-from spark_analysis.checker.loop_rules import loop_findings
-from spark_analysis.checker.policy import Policy
+from spark_analysis.checker.findings.findings import FAIL, Candidates, Settled
+from spark_analysis.checker.rules.loop_rules import loop_findings
+from spark_analysis.checker.session.endpoints import Point, pairs_of
+from spark_analysis.checker.session.events import COLUMNS, events_of, rows_of
+from spark_analysis.checker.session.facts import SessionFacts, facts_of
+from spark_analysis.checker.session.policy import Policy
 from spark_analysis.pipeline import prepare_session
 
 READ = [name for name in COLUMNS if name in MESSAGES.names]

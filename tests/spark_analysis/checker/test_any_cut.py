@@ -25,12 +25,12 @@ from pcap_tools.capture import CaptureWriter
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.dialect import load_dialect
 from spark_analysis import check, cutting, pipeline
-from spark_analysis.checker.session_plans import SessionPlan
-from spark_analysis.engines import Engine, LocalEngine, SparkEngine
-from spark_analysis.packing import joined
+from spark_analysis.engine.engines import Engine, LocalEngine, SparkEngine
 from spark_analysis.pipeline import ROW_TABLES, Options
-from spark_analysis.planning import plan_capture
-from spark_analysis.units import Unit
+from spark_analysis.sessions.plans import SessionPlan
+from spark_analysis.sources.planning import plan_capture
+from spark_analysis.sources.units import Unit
+from spark_analysis.tables.packing import joined
 from tests.spark_analysis.checker.checked import judged
 from tests.spark_analysis.local_tables import tables_of, texts
 

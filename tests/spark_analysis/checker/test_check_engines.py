@@ -13,9 +13,9 @@ import pytest
 
 from pcap_tools.codec.detect import Dialects
 from spark_analysis import pipeline
-from spark_analysis.checker import unit_reading
-from spark_analysis.checker.unit_reading import read_head
-from spark_analysis.units import Unit
+from spark_analysis.sessions import unit_reading
+from spark_analysis.sessions.unit_reading import read_head
+from spark_analysis.sources.units import Unit
 from tests.conftest import REPO
 from tests.spark_analysis.checker.checked import SessionResult, Talk, check, cut, judged, wanted_dialects
 from tests.spark_analysis.strung_captures import CAPTURES, RUNS, make

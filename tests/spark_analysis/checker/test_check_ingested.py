@@ -19,14 +19,14 @@ from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.schema import SCHEMA_VERSION
 from pcap_tools.errors import TopicsharkError, UsageError
 from spark_analysis.check import check
-from spark_analysis.checker.ingested import find_sources
-from spark_analysis.checker.rules import RULES
-from spark_analysis.checker.session_plans import plan_sources
-from spark_analysis.checker.unit_reading import read_unit
-from spark_analysis.checker.verdicts import SessionResult
+from spark_analysis.checker.rulebook.catalogue import RULES
 from spark_analysis.ingest import ingest
-from spark_analysis.manifest import load_manifest
-from spark_analysis.store import open_store
+from spark_analysis.results.verdicts import SessionResult
+from spark_analysis.sessions.ingested import find_sources
+from spark_analysis.sessions.plans import plan_sources
+from spark_analysis.sessions.unit_reading import read_unit
+from spark_analysis.storage.manifest import load_manifest
+from spark_analysis.storage.store import open_store
 from tests.conftest import REPO
 from topicshark.main import app
 

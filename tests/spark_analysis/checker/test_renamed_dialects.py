@@ -12,9 +12,9 @@ from generators.generate import GeneratorOptions, generate
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.dialect import builtin_text
 from spark_analysis.check import check
-from spark_analysis.checker.ingested import find_sources
 from spark_analysis.reports.as_json import check_object
 from spark_analysis.reports.html.page import html_page
+from spark_analysis.sessions.ingested import find_sources
 
 OTHER_NAME = "renamed"
 

@@ -10,7 +10,7 @@ import pytest
 
 from spark_analysis.parquet import encoders, messages_file, metadata
 from spark_analysis.parquet.messages_file import MessagesFile
-from spark_analysis.storage import LocalFile
+from spark_analysis.storage.folder import LocalFile
 
 WIDE, NARROW = (1 << 63) - 1, (1 << 31) - 1
 NUMBERS = [

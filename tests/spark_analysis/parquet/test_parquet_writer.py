@@ -17,7 +17,7 @@ from pcap_tools.columnar.decode.schema import ALL_COLUMNS, ALL_MESSAGES, MESSAGE
 from pcap_tools.columnar.read.reading import read_file
 from spark_analysis.parquet import messages_file
 from spark_analysis.parquet.messages_file import SCHEMA_KEY, MessagesFile
-from spark_analysis.storage import LocalFile
+from spark_analysis.storage.folder import LocalFile
 
 
 def test_rows_keep_their_addresses_while_the_addresses_become_more(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from matplotlib.figure import Figure
 
-from spark_analysis.ack_timing import TimingSummary
-from spark_analysis.fanout import FanoutSummary
 from spark_analysis.plots import ack_timing, fanout
 from spark_analysis.plots.sequence import Arrow, lanes_of, sequence
 from spark_analysis.plots.style import DARK, LIGHT, in_theme, svg
-from spark_analysis.schemas import DELIVERIES, EXCHANGES
+from spark_analysis.summaries.ack_timing import TimingSummary
+from spark_analysis.summaries.fanout import FanoutSummary
+from spark_analysis.tables.schemas import DELIVERIES, EXCHANGES
 
 HOSTILE = "<script>$\\frac{$ #ffffff & \x1b[31m\u202e"
 SAFE = "<script>$\\\\frac{$ #ffffff & \\x1b["  # as a label begins

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_analysis.ack_timing import TimingSummary
-from spark_analysis.checker.verdicts import Cause, CheckResult, Finding, Place, RuleVerdict, SessionResult
-from spark_analysis.fanout import FanoutSummary
-from spark_analysis.schemas import DELIVERIES, EXCHANGES, PUBLISHES
+from spark_analysis.results.verdicts import Cause, CheckResult, Finding, Place, RuleVerdict, SessionResult
+from spark_analysis.summaries.ack_timing import TimingSummary
+from spark_analysis.summaries.fanout import FanoutSummary
+from spark_analysis.tables.schemas import DELIVERIES, EXCHANGES, PUBLISHES
 
 CAPTURE = "/captures/run 1.pcap"
 HOSTILE = 'a\x1b[31m\x00\n]]><x a="1">&amp;\u202e\ufffe\udcff\u2028\\'

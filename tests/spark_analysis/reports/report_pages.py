@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pcap_tools.codec.detect import wanted_dialects
 from spark_analysis.check import check
-from spark_analysis.checker.ingested import find_sources
 from spark_analysis.reports.html.page import html_page
+from spark_analysis.sessions.ingested import find_sources
 from tests.spark_analysis.checker.checked import Talk
 
 # Anna publishes; Bert, who asked for everything at home, gets nothing of frame 5, and nobody answers frame 9.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spark_analysis.checker.verdicts import Cause, Place
-from spark_analysis.reports.notebook import FindingTable
+from spark_analysis.results.notebook import FindingTable
+from spark_analysis.results.verdicts import Cause, Place
 from tests.spark_analysis.reports.made_results import HOSTILE, finding, hostile_result, result, session
 
 MARKUP = '</td><script>alert(1)</script><img src=x onerror="alert(1)">\u202e\x1b[31m$\\href{javascript:alert(1)}{x}$'

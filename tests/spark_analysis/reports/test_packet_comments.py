@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_analysis.checker.verdicts import Cause, Finding, Place
 from spark_analysis.reports.packet_comments import LONGEST, MOST_ON_A_FRAME, packet_comments
+from spark_analysis.results.verdicts import Cause, Finding, Place
 from tests.spark_analysis.reports import made_results
 
 

@@ -12,12 +12,12 @@ from generators.generate import GeneratorOptions, generate
 from pcap_tools.codec.detect import wanted_dialects
 from pcap_tools.columnar.decode.decoder import Decoder
 from pcap_tools.columnar.read.datagrams import DatagramBatch
-from spark_analysis import frame_context
 from spark_analysis.check import check
-from spark_analysis.checker.ingested import find_sources
-from spark_analysis.checker.verdicts import Finding, Place
-from spark_analysis.frame_context import Row, frames_near
 from spark_analysis.ingest import ingest
+from spark_analysis.results import frame_context
+from spark_analysis.results.frame_context import Row, frames_near
+from spark_analysis.results.verdicts import Finding, Place
+from spark_analysis.sessions.ingested import find_sources
 from tests.spark_analysis.reports.made_results import finding
 from tests.spark_analysis.reports.report_pages import findings_capture
 

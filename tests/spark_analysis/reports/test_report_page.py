@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from pcap_tools.codec.detect import wanted_dialects
-from spark_analysis.checker.ingested import Sources
-from spark_analysis.checker.verdicts import Cause, CheckResult, RuleVerdict
 from spark_analysis.reports.html.page import html_page
 from spark_analysis.reports.html.sentences import page_sentence, page_verdict, session_sentence
+from spark_analysis.results.verdicts import Cause, CheckResult, RuleVerdict
+from spark_analysis.sessions.ingested import Sources
 from tests.spark_analysis.reports.made_results import finding, hostile_result, result, session
 from tests.spark_analysis.reports.report_pages import (
     HOSTILE,

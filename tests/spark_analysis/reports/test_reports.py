@@ -10,17 +10,17 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
-from spark_analysis.ack_timing import TimingSummary
-from spark_analysis.checker.rules import RULES
-from spark_analysis.checker.verdicts import Cause, Place, RuleVerdict, SessionResult
-from spark_analysis.fanout import FanoutSummary
+from spark_analysis.checker.rulebook.catalogue import RULES
 from spark_analysis.reports import fanout, timing
 from spark_analysis.reports.as_json import check_object
 from spark_analysis.reports.faults import CLAUSES, fault
 from spark_analysis.reports.junit import junit_text
 from spark_analysis.reports.sarif import sarif_object
 from spark_analysis.reports.text import check_lines
-from spark_analysis.schemas import DELIVERIES, EXCHANGES
+from spark_analysis.results.verdicts import Cause, Place, RuleVerdict, SessionResult
+from spark_analysis.summaries.ack_timing import TimingSummary
+from spark_analysis.summaries.fanout import FanoutSummary
+from spark_analysis.tables.schemas import DELIVERIES, EXCHANGES
 from tests.spark_analysis.reports.made_results import CAPTURE, HOSTILE, finding, hostile_result, result, session
 
 # --- Text -----------------------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def _refuse(capture: str, output: str) -> None:
 
 def _names(capture: str, dialect: list[str] | None, port: list[int] | None, broker: list[str] | None) -> dict[str, str]:
     from pcap_tools.codec.detect import wanted_dialects
-    from spark_analysis.roles import roles_of
+    from spark_analysis.sessions.roles import roles_of
 
     return roles_of(capture, wanted_dialects(dialect, port or ()), tuple(broker or ()))
 
@@ -110,6 +110,6 @@ def _tell(output: str, done: Any, findings: int, names: int) -> None:
 
 
 def _shown(text: str) -> str:
-    from spark_analysis.reports.safe_text import shown
+    from spark_analysis.results.safe_text import shown
 
     return shown(text)

@@ -46,7 +46,7 @@ class Format(StrEnum):
 def list_rules(wanted: bool) -> None:
     if not wanted:
         return
-    from spark_analysis.checker.rules import RULES
+    from spark_analysis.checker.rulebook.catalogue import RULES
 
     for rule in RULES.values():
         typer.echo(f"{rule.id:<20}  {rule.level:<7}  {rule.sentence}")
@@ -121,10 +121,10 @@ def _check_baseline(
 ) -> ExitCode:
     """Judge by what is new; returns the exit code."""
     block_pandas_import()
-    from spark_analysis.comparing import read_baseline, since_baseline
     from spark_analysis.reports.as_json import check_object
     from spark_analysis.reports.comparison import baseline_lines, change_object
     from spark_analysis.reports.text import heading
+    from spark_analysis.results.comparing import read_baseline, since_baseline
 
     old = read_baseline(baseline)
     result = run_check(options, rules, sys.maxsize)
@@ -160,14 +160,14 @@ def _page(options: CheckOptions, rules: tuple[str, ...], limit: int | None) -> t
 
 
 def _rules() -> int:
-    from spark_analysis.checker.rules import RULES
+    from spark_analysis.checker.rulebook.catalogue import RULES
 
     return len(RULES)
 
 
 def _known(rules: list[str]) -> tuple[str, ...]:
     from pcap_tools.errors import UsageError
-    from spark_analysis.checker.rules import RULES
+    from spark_analysis.checker.rulebook.catalogue import RULES
 
     chosen = tuple(name.upper() for name in rules)
     for name in chosen:

@@ -102,7 +102,7 @@ def run_check(
 
 def _tell(result: Any) -> None:
     from spark_analysis.reports.as_json import troubles
-    from spark_analysis.reports.safe_text import shown
+    from spark_analysis.results.safe_text import shown
 
     for sentence in troubles(result):
         typer.echo(shown(sentence), err=True)

@@ -76,7 +76,7 @@ def compare(
     codes = [exit_code(result) for result in both]
     if ExitCode.UNREADABLE in codes:
         raise typer.Exit(ExitCode.UNREADABLE)
-    from spark_analysis import comparing
+    from spark_analysis.results import comparing
 
     compared = comparing.compare(*both)
     most = limit if limit is not None else OF_A_KIND if output is not Format.JSON else IN_ALL

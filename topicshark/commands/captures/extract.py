@@ -72,9 +72,9 @@ def extract(
     """
     block_pandas_import()
     from pcap_tools.codec.detect import wanted_dialects
-    from spark_analysis.checker.ingested import find_sources
-    from spark_analysis.extract import Selection
-    from spark_analysis.extract import extract as extracted
+    from spark_analysis.sessions.extract import Selection
+    from spark_analysis.sessions.extract import extract as extracted
+    from spark_analysis.sessions.ingested import find_sources
 
     period = Period(since, until)
     _refuse(finding, around, results, bool(client or topic or period))
@@ -131,7 +131,7 @@ def _endpoint(text: str) -> tuple[str, int | None]:
 
 
 def _findings(options: CheckOptions, ids: list[str], results: Path | None) -> Any:
-    from spark_analysis.extract import places_of
+    from spark_analysis.sessions.extract import places_of
 
     if not ids:
         return ()
@@ -155,6 +155,6 @@ def _read(results: Path) -> list[dict[str, Any]]:
 
 
 def _shown(text: str) -> str:
-    from spark_analysis.reports.safe_text import shown
+    from spark_analysis.results.safe_text import shown
 
     return shown(text)

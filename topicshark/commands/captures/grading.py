@@ -21,8 +21,8 @@ def run_grading(options: CheckOptions, rules: tuple[str, ...], output: str, most
     """Judge, print or write, and say how it ended. ``most``: findings in all, of which each submission has a share."""
     from pcap_tools.codec.detect import wanted_dialects
     from spark_analysis.grading import GradingOptions, grade
-    from spark_analysis.reports.safe_text import shown
-    from spark_analysis.submissions import find_submissions
+    from spark_analysis.results.safe_text import shown
+    from spark_analysis.sources.submissions import find_submissions
 
     found = find_submissions(options.sources)
     if to is not None:

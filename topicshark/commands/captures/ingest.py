@@ -42,7 +42,7 @@ def ingest(
     captures are damaged, unreadable or without a known dialect; the rest was written.
     """
     from pcap_tools.codec.detect import wanted_dialects
-    from spark_analysis.captures import find_captures
+    from spark_analysis.sources.captures import find_captures
 
     dialects = wanted_dialects(dialect, port or ())
     find_captures(sources)  # what is wrong with them is said before Spark takes its time to start
@@ -52,8 +52,8 @@ def ingest(
 
 
 def _ingest(sources: list[str], output: str, dialects: Any, merge: bool, split_bytes: int, master: str | None) -> Any:
+    from spark_analysis.engine.spark_session import LOCAL, PYTHON_WORK, open_session
     from spark_analysis.ingest import ingest as run
-    from spark_analysis.spark_session import LOCAL, PYTHON_WORK, open_session
 
     with open_session(master or LOCAL, PYTHON_WORK) as spark:
         return run(spark, sources, output, dialects, merge=merge, split_bytes=split_bytes, stage=spark_stages(spark))

@@ -30,11 +30,11 @@ def links_of(file: str, named: Any) -> Links:
 def _tables(file: str, named: Any) -> dict[str, list[Any]]:
     from pcap_tools.codec.detect import wanted_dialects
     from pcap_tools.errors import UsageError
-    from spark_analysis.checker.ingested import find_sources
-    from spark_analysis.checker.session_plans import plan_sources
-    from spark_analysis.engines import LocalEngine
-    from spark_analysis.packing import unpack
+    from spark_analysis.engine.engines import LocalEngine
     from spark_analysis.pipeline import Options, analyse_sessions
+    from spark_analysis.sessions.ingested import find_sources
+    from spark_analysis.sessions.plans import plan_sources
+    from spark_analysis.tables.packing import unpack
 
     wanted = wanted_dialects(named)
     sessions, _ = plan_sources(find_sources([file]), wanted, False, LARGEST)

@@ -104,7 +104,7 @@ def _parsed(text: str, begin: Callable[[], int]) -> int | None:
 
 def begin_of(sources: list[str]) -> int:
     """When the first datagram of all sources was sent."""
-    from spark_analysis.checker.ingested import find_sources
+    from spark_analysis.sessions.ingested import find_sources
 
     found = find_sources(sources)
     entries = [entry for folder in found.folders for group in folder.sessions.values() for entry in group]

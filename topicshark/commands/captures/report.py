@@ -59,7 +59,7 @@ def report(
 
 def report_result(options: CheckOptions, rules: tuple[str, ...], limit: int) -> Any:
     """What the page tells of."""
-    from spark_analysis.checker.rules import RULES
+    from spark_analysis.checker.rulebook.catalogue import RULES
 
     return run_check(options, rules, limit * len(RULES) or 1, summaries=True)
 
@@ -67,15 +67,15 @@ def report_result(options: CheckOptions, rules: tuple[str, ...], limit: int) -> 
 def report_page(options: CheckOptions, result: Any, limit: int) -> str:
     """The page as text."""
     from pcap_tools.codec.detect import wanted_dialects
-    from spark_analysis.checker.ingested import find_sources
     from spark_analysis.reports.html.page import html_page
+    from spark_analysis.sessions.ingested import find_sources
 
     return html_page(result, find_sources(options.sources), wanted_dialects(options.dialect, options.port or ()), limit)
 
 
 def _tell(output: Path, result: Any) -> None:
     from spark_analysis.reports.html.sentences import page_sentence, page_verdict
-    from spark_analysis.reports.safe_text import shown
+    from spark_analysis.results.safe_text import shown
 
     typer.echo(f"{page_verdict(result)}: {page_sentence(result)}")
     typer.echo(f"report: {shown(str(output))}")

@@ -1,0 +1,1 @@
+"""What a check gives: verdicts, findings, and their sentences."""
