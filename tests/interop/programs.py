@@ -58,7 +58,7 @@ class Program:
         def found() -> str | None:
             return next((line for line in self.lines if text in line), None)
 
-        wait_until(lambda: found() or self.process.poll() is not None, f"{self.process.args} says {text!r}")
+        wait_until(lambda: found() or self.process.poll() is not None, f"{self.process.args!r} says {text!r}")
         wait_until(lambda: found() or not self._reader.is_alive(), "its output is read")
         line = found()
         assert line is not None, (self.process.args, text, self.lines)
