@@ -58,7 +58,7 @@ LINES = {
     ],
     "lua-fields.md": [
         "| `pubsub.ack_time` | relative_time |",
-        "| `pubsub.expert.no_ack` | note | sequence | No ACK was seen |",
+        "| `pubsub.expert.no_ack` | warn | sequence | No ACK was seen |",
         "| `pubsub.mqttsn.topic_id` | uint32 |",
     ],
     "exit-codes.md": ["| **4** | Some input was unusable. The results are valid for the rest. |"],

@@ -117,7 +117,7 @@ def _number_fields() -> set[str]:
         for form in dialect_of(name).forms:
             for layout in form.layouts:
                 for step in layout.steps:
-                    if step.kind in (Kind.UINT, Kind.INT, Kind.BITS, Kind.DIGITS):
+                    if step.kind in (Kind.UINT, Kind.INT, Kind.BITS, Kind.DIGITS, Kind.VARINT):
                         names.add(f"pubsub.{name}.{step.name}")
     return names
 

@@ -141,7 +141,7 @@ def test_all_missing_columns_are_named(spark: SparkSession, messages: pa.Table) 
     with pytest.raises(TopicsharkError) as told:
         analyse(spark, table)
     for name in COLUMNS:
-        assert (f" {name} (" in str(told.value)) == (name not in ("capture", "frame", "accepted")), name
+        assert (f" {name} (" in str(told.value)) == (name not in ("capture", "frame")), name
 
 
 def test_a_column_that_no_rule_of_the_dialects_needs_may_be_missing(
@@ -161,15 +161,15 @@ def test_a_rule_that_reads_codes_needs_them(
 ) -> None:
     """In a dialect that has codes, and only there."""
     mqttsn, colon = load_dialect("mqttsn"), load_dialect("colon")
-    assert "accepted" not in needs_of([mqttsn])
+    assert needs_of([mqttsn])["accepted"] == "D-MISSING"  # a refused subscription demands nothing
     for name in ("A-LATE", "A-MISSING"):
         monkeypatch.setitem(RULES, name, replace(RULES[name], columns=("accepted",)))
-    assert needs_of([colon, mqttsn])["accepted"] == "A-LATE, A-MISSING"
-    assert needs_of([load_dialect("mqttsn"), load_dialect("rolebyte")])["accepted"] == "A-LATE, A-MISSING"
+    assert needs_of([colon, mqttsn])["accepted"] == "A-LATE, A-MISSING, D-MISSING"
+    assert needs_of([load_dialect("mqttsn"), load_dialect("rolebyte")])["accepted"] == "A-LATE, A-MISSING, D-MISSING"
     assert "accepted" not in needs_of([colon])
     rows = messages.select([name for name in NEEDED if name != "accepted"])
     in_mqttsn = rows.set_column(rows.schema.get_field_index("dialect"), "dialect", pa.array(["mqttsn"] * len(rows)))
-    with pytest.raises(TopicsharkError, match=r"lacks columns that rules need: accepted \(A-LATE, A-MISSING\)"):
+    with pytest.raises(TopicsharkError, match=r"rules need: accepted \(A-LATE, A-MISSING, D-MISSING\)"):
         analyse(spark, spark.createDataFrame(in_mqttsn))
 
 

@@ -26,7 +26,8 @@ NOT_FOR = {  # by hand, from the dialects' files
     "fragmented": {"options"},  # 32 bytes, always
 }
 WITHOUT_UNSUBSCRIBE = {
-    "portdigits", "rolebyte", "topicbyte", "bitgroups", "javaints", "littlesigned", "nestedack", "options", "twolengths"
+    "portdigits", "rolebyte", "topicbyte", "bitgroups", "javaints", "littlesigned", "nestedack", "options",
+    "twolengths", "varints",
 }  # fmt: skip
 PAIRS = [(scenario, dialect) for scenario in GENERAL for dialect in ALL_DIALECTS]
 POSSIBLE = [(scenario, dialect) for scenario, dialect in PAIRS if dialect not in NOT_FOR.get(scenario, ())]

@@ -119,22 +119,24 @@ def test_topicnumber(topicshark: Command, tmp_path: Path) -> None:
     nodes = {"broker": "127.0.10.10", "pub": "127.0.10.20", "sub": "127.0.10.30"}
     assert {len(one.payload) for one in datagrams} == {1400}
     story = said(datagrams, nodes)
+    chosen = story[8][2][2:6]  # by the publisher, so that two of them do not take the same
+    assert chosen != bytes(4)
     requests = [
-        ("sub", 6, b"weather"),
-        ("sub", 7, b"weather"),
-        ("pub", 4, b"weather"),
-        ("sub", 7, b"weather"),
-        ("sub", 6, b"weather"),
+        ("sub", 6, bytes(4), b"This topic does not exist."),
+        ("sub", 7, bytes(4), b"The topic weather was not subscribed to."),
+        ("pub", 4, chosen, b"The topic weather was created."),
+        ("sub", 7, bytes(4), b"The topic weather was not subscribed to."),
+        ("sub", 6, bytes(4), b"The topic weather is subscribed to."),
     ]
-    for number, (who, kind, text) in enumerate(requests):
-        request, echo, sentence, its_echo = story[4 * number : 4 * number + 4]
-        assert request == (who, "broker", bytes([kind, 0, 0, 0, 0, 0]) + text.ljust(1394, b"\0"))
+    for place, (who, kind, number, words) in enumerate(requests):
+        request, echo, sentence, its_echo = story[4 * place : 4 * place + 4]
+        assert request == (who, "broker", bytes([kind, 0]) + number + b"weather".ljust(1394, b"\0"))
         assert echo == ("broker", who, b"\0" + request[2][1:])
         assert sentence[:2] == ("broker", who)
         assert sentence[2][0] == 8
-        assert b"weather" in sentence[2]
+        assert sentence[2][6:].rstrip(b"\0") == words
         assert its_echo == (who, "broker", b"\0" + sentence[2][1:])
-    publication = bytes([5, 0, 0, 0, 0, 0]) + b"sunny".ljust(1394, b"\0")
+    publication = bytes([5, 0]) + chosen + b"sunny".ljust(1394, b"\0")
     request, echo, forward, *rest = story[20:]
     assert request == ("pub", "broker", publication)
     assert echo == ("broker", "pub", b"\0" + publication[1:])

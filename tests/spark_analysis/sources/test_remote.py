@@ -195,15 +195,15 @@ def killed_at_two_places(marks: Path) -> Callable[[Dialects, UnitFile], Written]
             return
         os.kill(os.getpid(), signal.SIGKILL)
 
-    class DyingFile(MessagesFile):
-        def _complete(self) -> None:
-            die_once(1)
-            super()._complete()
+    complete = MessagesFile._complete
+
+    def die_or_complete(file: MessagesFile) -> None:
+        die_once(1)
+        complete(file)
 
     def decode(dialects: Dialects, target: UnitFile) -> Written:
-        with mock.patch(
-            "spark_analysis.ingest.MessagesFile", DyingFile if target.name.endswith("-00001") else MessagesFile
-        ):
+        dies = target.name.endswith("-00001")
+        with mock.patch.object(MessagesFile, "_complete", die_or_complete if dies else complete):
             done = write_unit(dialects, target)
         if target.name.endswith("-00002"):
             die_once(2)
