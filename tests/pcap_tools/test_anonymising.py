@@ -204,8 +204,18 @@ def test_fragments_and_a_capture_on_any(tmp_path: Path) -> None:
     assert_same_and_nothing_left(Job("fragmented", "colon", 3, {"forward-missing": 0.1}), tmp_path, "any")
 
 
+NUMBER_ZERO = pytest.mark.xfail(strict=True, raises=AssertionError, reason="number-zero, see docs/known-limits.md")
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("dialect", [name for name in all_dialects() if "addresstopic" not in name])
+@pytest.mark.parametrize(
+    "dialect",
+    [
+        pytest.param(name, marks=[NUMBER_ZERO] if name == "topicnumber" else [])
+        for name in all_dialects()
+        if "addresstopic" not in name
+    ],
+)
 def test_verdicts_stay_on_the_corpus_of_make_accuracy(tmp_path: Path, dialect: str) -> None:
     for job in faulty_jobs([dialect], 1, ["broker"]):
         if dialect == "topicnumber" and "wildcard-dot-regex" in job.faults:
