@@ -108,7 +108,10 @@ def test_only_some_datagrams_of_unknown_dialects_are_held() -> None:
 def test_an_interface_is_decoded_until_ctrl_c() -> None:
     command = [sys.executable, "-m", "topicshark.main", "decode", "-i", "lo", "--dialect", "colon", "--format", "jsonl"]
     with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, cwd=REPO) as process,
+        # A shell starts its background jobs with SIGINT ignored, tests among them.
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, cwd=REPO, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+        ) as process,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
     ):
         assert process.stdout is not None
